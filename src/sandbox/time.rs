@@ -1,0 +1,38 @@
+//! The stand-ins' own clock: the machine's for the demo, a hand-moved one for tests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Epoch milliseconds, from the machine or from a test's hand.
+#[derive(Debug, Clone)]
+pub enum Time {
+    System,
+    Manual(Arc<AtomicI64>),
+}
+
+impl Time {
+    /// A clock that moves only by [`Time::advance`].
+    #[must_use]
+    pub fn manual(start_ms: i64) -> Self {
+        Self::Manual(Arc::new(AtomicI64::new(start_ms)))
+    }
+
+    /// Now, in epoch milliseconds.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        match self {
+            #[expect(clippy::disallowed_methods, reason = "the stand-ins' own source of time")]
+            Self::System => std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)),
+            Self::Manual(now) => now.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Moves a manual clock; the machine's clock moves by itself.
+    pub fn advance(&self, by_ms: i64) {
+        if let Self::Manual(now) = self {
+            now.fetch_add(by_ms, Ordering::SeqCst);
+        }
+    }
+}
