@@ -1,0 +1,371 @@
+//! What the bridge needs from runtimes and chat platforms, and the errors that decide.
+//!
+//! Invariant: no type of a protocol or of a library passes through here. An error says what to do
+//! next (retry when, give up, unauthorized, outcome unknown), so that nobody matches on its text.
+
+use crate::domain::card::{Card, Control};
+use crate::domain::clock::Millis;
+use crate::domain::form::{Decision, Form};
+use crate::domain::ids::{CardId, ChatUser, InteractionKey, Platform, RuntimeName, Subject};
+use crate::domain::interaction::{End, Outcome, Sent, Why};
+use crate::domain::notice::Notice;
+use crate::domain::place::Target;
+use crate::domain::policy::Standing;
+use futures_util::future::BoxFuture;
+use secrecy::SecretString;
+use serde_json::Value;
+use std::time::Duration;
+
+// ---------------------------------------------------------------- agents' side
+
+/// One runtime, spoken to in its own protocol.
+pub trait Connector: Send + Sync {
+    fn runtime(&self) -> &RuntimeName;
+
+    /// One page of everything that finds tasks without being told of them. `cursor` is `None` at
+    /// the start of a pass and what the page before said after it.
+    fn list<'a>(&'a self, cursor: Option<String>) -> BoxFuture<'a, Result<Page, ConnectorError>>;
+
+    /// Reads one task with the identity that may see it.
+    fn read<'a>(&'a self, task: &'a TaskRef) -> BoxFuture<'a, Result<TaskReading, ConnectorError>>;
+
+    /// The exact body of an answer and its idempotency key, made once when the claim is made and
+    /// stored; pure. `Err` when the subject cannot be carried to this runtime.
+    fn compose(&self, answer: &Compose<'_>) -> Result<Composed, Why>;
+
+    /// Sends a stored body as the subject (or, where the runtime does not deduplicate and the
+    /// interaction has ended, looks for it in the history instead).
+    fn answer<'a>(&'a self, answer: &'a Outgoing) -> BoxFuture<'a, Answered>;
+
+    /// The runtime's own page for this interaction, where configured.
+    fn details_url(&self, key: &InteractionKey, context: Option<&str>) -> Option<String>;
+
+    /// Reads what the connector needs of the runtime's self-description, if that is due.
+    fn refresh<'a>(&'a self) -> BoxFuture<'a, Result<(), ConnectorError>>;
+}
+
+/// A page of readings; `next` is `None` at the end of the pass.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    pub readings: Vec<TaskReading>,
+    pub next: Option<String>,
+    /// Whether the runtime can be listed at all (a runtime that cannot is read task by task).
+    pub supported: bool,
+}
+
+/// A task to read, and as whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRef {
+    pub task: String,
+    pub context: Option<String>,
+    /// The subject whose view shows it; `None` = the watching credential.
+    pub seen_as: Option<Subject>,
+}
+
+/// An authoritative reading of one task.
+#[derive(Debug, Clone)]
+pub struct TaskReading {
+    pub agent: String,
+    pub task: String,
+    pub context: Option<String>,
+    pub seen_as: Option<Subject>,
+    /// When the request that gave this reading was sent.
+    pub began: Millis,
+    pub state: TaskState,
+    /// Answers that the task's history tells of.
+    pub history: Vec<PastAnswer>,
+}
+
+/// What the task was doing.
+#[derive(Debug, Clone)]
+pub enum TaskState {
+    /// Paused for a person.
+    Waiting(Box<Seen>),
+    /// Going on: whatever it waited for is resolved.
+    Running,
+    Completed,
+    Ended(End),
+    NotFound,
+    /// A state this version does not know: nothing is concluded from it.
+    Unclear,
+}
+
+/// One open interaction as a reading shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    pub key: InteractionKey,
+    pub form: Form,
+    /// For whom the agent works, where this reading names one.
+    pub owner: Option<Subject>,
+}
+
+/// An answer found in a task's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastAnswer {
+    /// The interaction it answered (the runtime's id).
+    pub external: String,
+    pub message_id: Option<String>,
+    pub who: Option<String>,
+    pub what: Option<Outcome>,
+}
+
+/// What an answer's body is made of.
+#[derive(Debug)]
+pub struct Compose<'a> {
+    pub key: &'a InteractionKey,
+    pub context: Option<&'a str>,
+    pub decision: &'a Decision,
+    pub subject: &'a Subject,
+    /// The deployment's prefix of idempotency keys.
+    pub prefix: &'a str,
+    /// 1 for the interaction's first claim, then 2, 3 …
+    pub number: u32,
+}
+
+/// A body that will be sent exactly so, at every attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Composed {
+    pub message_id: String,
+    pub body: Value,
+}
+
+/// A stored answer on its way.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    pub key: InteractionKey,
+    pub context: Option<String>,
+    pub seen_as: Option<Subject>,
+    pub subject: Subject,
+    pub message_id: String,
+    pub body: Value,
+    pub sent: Sent,
+    /// A reading has shown the interaction ended: this only finds out whose answer did it.
+    pub probe: bool,
+}
+
+/// How an attempt ended, and in a few fixed words what the runtime said (for the log and the audit:
+/// codes, no foreign text).
+#[derive(Debug, Clone)]
+pub struct Answered {
+    pub outcome: AnswerOutcome,
+    pub said: String,
+}
+
+#[derive(Debug, Clone)]
+pub enum AnswerOutcome {
+    /// Taken, with the task as the runtime returned it or as it was read right after.
+    Accepted { after: Option<TaskReading> },
+    /// A definite refusal of this subject or body, with the reading that followed.
+    Refused { why: Why, after: Option<TaskReading> },
+    /// Nothing reached the runtime.
+    NotSent { retry_after: Option<Duration> },
+    /// It may have been received.
+    Unknown { retry_after: Option<Duration> },
+    /// Credentials or configuration are wrong: the claim is kept and operators are alerted.
+    Attention { what: String },
+}
+
+/// Why a runtime could not be read.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ConnectorError {
+    #[error("the runtime did not answer ({what})")]
+    Unavailable { what: String, retry_after: Option<Duration> },
+    #[error("the runtime refuses our credentials ({what})")]
+    Unauthorized { what: String },
+    #[error("the connection to the runtime is configured wrongly: {what}")]
+    Configuration { what: String },
+    #[error("the runtime's answer does not follow its protocol ({what})")]
+    Protocol { what: String },
+}
+
+// ---------------------------------------------------------------- people's side
+
+/// One install of a chat platform.
+pub trait ChatPlatform: Send + Sync {
+    /// The configured name.
+    fn install(&self) -> &str;
+    fn platform(&self) -> Platform;
+
+    /// Asks the platform who we are there. Must have succeeded once before clicks can be attributed.
+    fn identify<'a>(&'a self) -> BoxFuture<'a, Result<Identity, ChatError>>;
+
+    /// The channel id of a configured target.
+    fn resolve<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<String, ChatError>>;
+
+    /// Draws a card; pure. Never fails: what does not fit is cut visibly and `cut` says so.
+    fn draw(&self, card: &Card, marks: &Marks) -> Drawn;
+
+    /// Draws what replaces a card whose state nobody knows any more; pure.
+    fn draw_unknown(&self) -> Drawn;
+
+    /// `card` and `rev` travel with the message so that it can be found again.
+    fn post<'a>(
+        &'a self,
+        to: &'a Destination,
+        drawn: &'a Drawn,
+        card: CardId,
+        rev: i64,
+    ) -> BoxFuture<'a, Result<MessageRef, ChatError>>;
+
+    fn edit<'a>(&'a self, at: &'a MessageRef, drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>>;
+
+    /// Looks for posts of this card since a moment. `Unreadable` when the install may not look.
+    fn find<'a>(
+        &'a self,
+        at: &'a Destination,
+        card: CardId,
+        since: Millis,
+    ) -> BoxFuture<'a, Result<Vec<MessageRef>, ChatError>>;
+
+    fn delete<'a>(&'a self, at: &'a MessageRef) -> BoxFuture<'a, Result<(), ChatError>>;
+
+    /// Tells one person privately.
+    fn tell<'a>(&'a self, to: &'a Person, notice: &'a Notice) -> BoxFuture<'a, Result<(), ChatError>>;
+
+    /// Reads who an account is, now.
+    fn profile<'a>(&'a self, user: &'a PressedBy) -> BoxFuture<'a, Result<Profile, ChatError>>;
+
+    /// The members of a user group.
+    fn group<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<String>, ChatError>>;
+}
+
+/// Who we are on the platform.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    pub app_id: String,
+    /// Slack team; `None` for an install of a whole organisation.
+    pub team: Option<String>,
+    pub enterprise: Option<String>,
+    pub bot_user: String,
+    /// Whether posts of unknown outcome can be looked for.
+    pub can_search: bool,
+}
+
+impl Identity {
+    /// The realm in which this install's members are known: the enterprise, else the team.
+    #[must_use]
+    pub fn realm(&self) -> &str {
+        self.enterprise.as_deref().or(self.team.as_deref()).unwrap_or_default()
+    }
+}
+
+/// Where to post.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    pub channel: String,
+    pub thread: Option<String>,
+}
+
+/// One message on the platform.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MessageRef {
+    pub channel: String,
+    pub message: String,
+}
+
+/// What a drawing is marked with: ids and the opaque tokens of its controls.
+#[derive(Debug, Clone)]
+pub struct Marks {
+    pub card: CardId,
+    pub rev: i64,
+    pub tokens: Vec<(Control, String)>,
+}
+
+/// A drawn message, ready to send.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drawn {
+    /// What a phone's notification shows.
+    pub text: String,
+    /// The platform's own structure (blocks, components).
+    pub body: Value,
+    /// Smaller drawing for when the platform refuses `body`: fewer, plainer parts, same controls.
+    pub compact: Value,
+    /// Something of what is asked did not fit.
+    pub cut: bool,
+}
+
+/// A control was pressed: verified, parsed, not yet judged.
+#[derive(Debug, Clone)]
+pub struct Pressed {
+    pub platform: Platform,
+    /// The platform's own key of this delivery; a repeat has the same.
+    pub dedupe_key: String,
+    pub app_id: Option<String>,
+    pub team: Option<String>,
+    pub enterprise: Option<String>,
+    pub org_install: bool,
+    pub by: PressedBy,
+    /// The opaque token of the control.
+    pub token: String,
+    /// The card id as the message carries it; a hint only.
+    pub channel: Option<String>,
+    pub message: Option<String>,
+    pub thread: Option<String>,
+    /// Whether the pressed message says it is ours.
+    pub own_message: bool,
+    pub reply: Option<SecretString>,
+}
+
+/// Who pressed, as the payload says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PressedBy {
+    pub user: String,
+    /// The account's home team, if the payload names one; else where it was pressed.
+    pub home_team: Option<String>,
+}
+
+/// Whom to tell, and how they can be reached.
+#[derive(Debug, Clone)]
+pub struct Person {
+    pub user: String,
+    pub channel: Option<String>,
+    pub thread: Option<String>,
+    /// An address for private answers, while it lives.
+    pub reply: Option<SecretString>,
+}
+
+/// What the platform says of an account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// The immutable key; `None` when the platform knows no such person.
+    pub key: Option<ChatUser>,
+    pub standing: Standing,
+}
+
+/// Why a chat platform did not do it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ChatError {
+    /// Not now: our own pacing or the platform's limit. Not counted as an attempt.
+    #[error("paced for {after:?}")]
+    Paced { after: Duration },
+    /// Nothing was done; try again.
+    #[error("the platform did not answer ({what})")]
+    Unavailable { what: String },
+    /// It may have been done.
+    #[error("the outcome is unknown ({what})")]
+    Unknown { what: String },
+    /// The message itself is refused; never the same again.
+    #[error("the message was refused: {code} {pointer}")]
+    Payload { code: String, pointer: String },
+    /// The place does not take messages.
+    #[error("the place was refused: {code}")]
+    Place { code: String },
+    /// Credentials or scopes.
+    #[error("the platform refuses our credentials: {code} {needed}")]
+    Auth { code: String, needed: String },
+    /// The message is gone.
+    #[error("the message is gone: {code}")]
+    Gone { code: String },
+    /// The message can never be edited again.
+    #[error("the message cannot be edited: {code}")]
+    NotEditable { code: String },
+    /// We may not look there.
+    #[error("not readable: {code}")]
+    Unreadable { code: String },
+    /// No such person.
+    #[error("no such person: {code}")]
+    NoSuchPerson { code: String },
+    /// Anything else: permanent for this call.
+    #[error("refused: {code}")]
+    Permanent { code: String },
+}

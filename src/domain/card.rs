@@ -1,0 +1,118 @@
+//! What a card says, neutral of any platform.
+//!
+//! Invariant: a card is a projection of stored state; drawing the same state twice gives the same
+//! card. Texts in here are raw: the platform's renderer neutralises every one of them.
+
+use crate::domain::clock::Millis;
+use crate::domain::form::{Fact, Form, Kind};
+use crate::domain::interaction::Outcome;
+use serde::{Deserialize, Serialize};
+
+/// A person as a card names them: by mention where the card's platform has an account of theirs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PersonRef {
+    pub subject: String,
+    /// The user id to mention in the card's own install, if they have one there.
+    pub mention: Option<String>,
+}
+
+/// A control, labelled exactly so in English.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Control {
+    Approve,
+    Deny,
+    Withdraw,
+}
+
+impl Control {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Deny => "deny",
+            Self::Withdraw => "withdraw",
+        }
+    }
+
+    /// Reads the word back; `None` for a control of another version.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "approve" => Some(Self::Approve),
+            "deny" => Some(Self::Deny),
+            "withdraw" => Some(Self::Withdraw),
+            _ => None,
+        }
+    }
+}
+
+/// Where the interaction stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Status {
+    /// Waits for a person. With `needed` above 1, `votes` names those who approved.
+    Open { votes: Vec<PersonRef>, needed: u32 },
+    /// Waits for a person, and cannot be answered here (a kind shown read-only).
+    ReadOnly,
+    /// A decision is on its way; `accepted` when the runtime took it and still shows it open.
+    Delivering { by: PersonRef, decision: String, accepted: bool },
+    /// Over.
+    Ended {
+        outcome: Outcome,
+        /// The task was rejected, not failed (both have outcome `failed`).
+        rejected: bool,
+        by: Option<PersonRef>,
+        /// Who did it elsewhere, as the runtime's history says (foreign text).
+        elsewhere_by: Option<String>,
+        /// What was decided elsewhere, where the history tells.
+        elsewhere_what: Option<Outcome>,
+        at: Millis,
+        reason: Option<String>,
+    },
+}
+
+/// One message's content.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Card {
+    pub form: Form,
+    pub agent: String,
+    pub runtime: String,
+    /// For whom the agent works, where known.
+    pub owner: Option<PersonRef>,
+    /// Names of the groups that may answer, and `owner`.
+    pub approvers: Vec<String>,
+    pub opened: Millis,
+    pub short_id: String,
+    /// The runtime's own page, where configured.
+    pub details_url: Option<String>,
+    pub status: Status,
+    pub controls: Vec<Control>,
+}
+
+impl Card {
+    /// The controls of an interaction in this status.
+    #[must_use]
+    pub fn controls_for(kind: &Kind, status: &Status) -> Vec<Control> {
+        match (kind, status) {
+            (Kind::Approval, Status::Open { votes, needed }) => {
+                let mut controls = vec![Control::Approve, Control::Deny];
+                if *needed > 1 && !votes.is_empty() {
+                    controls.push(Control::Withdraw);
+                }
+                controls
+            }
+            _ => vec![],
+        }
+    }
+
+    /// The facts as shown.
+    pub fn facts(&self) -> &[Fact] {
+        &self.form.facts
+    }
+
+    /// Nothing changes any more.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self.status, Status::Ended { .. })
+    }
+}
