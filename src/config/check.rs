@@ -1,0 +1,269 @@
+//! The parts that checks of several sections share: names, addresses, durations, subjects.
+//!
+//! Invariant: a check never stops at the first fault; it notes it and goes on with what is left.
+
+use super::finding::Finding;
+use super::secrets::Env;
+use crate::domain::ids::Subject;
+use jiff::fmt::friendly::SpanParser;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use url::Url;
+
+/// The names that other sections may refer to, as written, also those of faulty elements.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    pub(super) runtimes: BTreeSet<String>,
+    pub(super) slack: BTreeSet<String>,
+    pub(super) groups: BTreeSet<String>,
+}
+
+/// One walk over one configuration.
+pub(super) struct Check<'a> {
+    pub(super) env: &'a dyn Env,
+    pub(super) names: Names,
+    pub(super) findings: Vec<Finding>,
+    pub(super) warnings: Vec<Finding>,
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn new(env: &'a dyn Env) -> Self {
+        Self { env, names: Names::default(), findings: Vec::new(), warnings: Vec::new() }
+    }
+
+    pub(super) fn error(&mut self, key: &str, message: String, fix: String) {
+        self.findings.push(Finding { key: key.to_owned(), message, fix });
+    }
+
+    pub(super) fn warn(&mut self, key: &str, message: String, fix: String) {
+        self.warnings.push(Finding { key: key.to_owned(), message, fix });
+    }
+
+    /// Notes a missing key, unless something is already known to be wrong with it.
+    pub(super) fn required<T>(&mut self, at: &str, key: &str, value: Option<T>, fix: &str) -> Option<T> {
+        let path = format!("{at}.{key}");
+        if value.is_none() && !self.has_finding(&path) {
+            self.error(&path, "is missing".into(), fix.to_owned());
+        }
+        value
+    }
+
+    pub(super) fn has_finding(&self, path: &str) -> bool {
+        self.findings.iter().any(|finding| {
+            finding.key.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        })
+    }
+
+    /// A name of our own: it stands in places, in `when` and in metrics.
+    pub(super) fn name(&mut self, at: &str, name: Option<String>) -> Option<String> {
+        let name =
+            self.required(at, "name", name, "add name = \"…\"; other sections refer to it by this name")?;
+        let good = (1..=64).contains(&name.len())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+        if !good {
+            self.error(
+                &format!("{at}.name"),
+                format!("`{name}` is no name"),
+                "use 1 to 64 letters, digits, `-`, `_` and `.`".into(),
+            );
+            return None;
+        }
+        Some(name)
+    }
+
+    /// Notes every name that an earlier element of the same kind already has.
+    pub(super) fn unique<'n>(
+        &mut self,
+        section: &str,
+        names: impl Iterator<Item = Option<&'n str>>,
+    ) -> BTreeSet<String> {
+        let mut seen: Vec<(usize, &str)> = Vec::new();
+        for (at, name) in names.enumerate() {
+            let Some(name) = name else { continue };
+            if let Some((first, _)) = seen.iter().find(|(_, other)| *other == name) {
+                self.error(
+                    &format!("{section}[{at}].name"),
+                    format!("`{name}` is also the name of {section}[{first}]"),
+                    format!("give each [[{section}]] its own name"),
+                );
+            } else {
+                seen.push((at, name));
+            }
+        }
+        seen.into_iter().map(|(_, name)| name.to_owned()).collect()
+    }
+
+    /// A duration such as `30s`. `None` when it cannot be read (noted) or is below `least`.
+    pub(super) fn duration(
+        &mut self,
+        key: &str,
+        text: Option<&str>,
+        default: Duration,
+        least: Duration,
+    ) -> Duration {
+        let Some(text) = text else { return default };
+        match SpanParser::new().parse_unsigned_duration(text) {
+            Ok(value) if value >= least => value,
+            Ok(_) => {
+                self.error(key, format!("`{text}` is too short"), format!("write at least \"{least:?}\""));
+                default
+            }
+            Err(_) => {
+                self.error(
+                    key,
+                    format!("`{text}` is no duration"),
+                    "write a number with a unit: \"30s\", \"5m\", \"1h 30m\"".into(),
+                );
+                default
+            }
+        }
+    }
+
+    /// An http address. Plain http is for this machine, or where `plain_http` was said.
+    pub(super) fn address(&mut self, key: &str, text: &str, plain_http: Plain) -> Option<Url> {
+        let Ok(url) = Url::parse(text) else {
+            self.error(
+                key,
+                format!("`{text}` is no address"),
+                "write a full address: \"https://host/path\"".into(),
+            );
+            return None;
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            self.error(
+                key,
+                "the address contains a user name or password".into(),
+                "leave them out; credentials have keys of their own".into(),
+            );
+            return None;
+        }
+        if url.fragment().is_some() {
+            self.error(key, "the address contains a `#`".into(), "leave out the `#` and what follows".into());
+            return None;
+        }
+        match url.scheme() {
+            "https" => Some(url),
+            "http" if plain_http == Plain::Allowed || crate::net::is_loopback(&url) => Some(url),
+            "http" => {
+                let fix = if plain_http == Plain::LoopbackOrSaidSo {
+                    "use https://, or say plain_http = true for this runtime"
+                } else {
+                    "use https://"
+                };
+                self.error(key, "plain http is only for addresses of this machine".into(), fix.into());
+                None
+            }
+            other => {
+                self.error(key, format!("`{other}:` is not spoken here"), "write an https:// address".into());
+                None
+            }
+        }
+    }
+
+    pub(super) fn subject(&mut self, key: &str, text: &str) -> Option<Subject> {
+        match Subject::parse(text) {
+            Ok(subject) => Some(subject),
+            Err(why) => {
+                self.error(
+                    key,
+                    why.to_string(),
+                    "write the identity by which the runtime knows the person".into(),
+                );
+                None
+            }
+        }
+    }
+
+    /// Subjects of a list; a repeated one is noted.
+    pub(super) fn subjects(&mut self, key: &str, texts: &[String]) -> Vec<Subject> {
+        let mut subjects = Vec::new();
+        for (at, text) in texts.iter().enumerate() {
+            let path = format!("{key}[{at}]");
+            let Some(subject) = self.subject(&path, text) else { continue };
+            if subjects.contains(&subject) {
+                self.error(&path, format!("`{text}` is named twice"), "remove one of the two".into());
+            } else {
+                subjects.push(subject);
+            }
+        }
+        subjects
+    }
+
+    /// `<install>:<id>`, the install being a configured [[slack]].
+    pub(super) fn slack_ref(&mut self, key: &str, text: &str, id: SlackId) -> Option<(String, String)> {
+        let good = |part: &str| {
+            part.len() > 1
+                && part.starts_with(id.heads())
+                && part.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+        };
+        let Some((install, user)) = text.split_once(':').filter(|(_, part)| good(part)) else {
+            self.error(
+                key,
+                format!("`{text}` does not name {}", id.what()),
+                format!("write the name of a [[slack]] and the id: \"{}\"", id.sample()),
+            );
+            return None;
+        };
+        self.slack_install(key, install)?;
+        Some((install.to_owned(), user.to_owned()))
+    }
+
+    pub(super) fn slack_install(&mut self, key: &str, install: &str) -> Option<()> {
+        if self.names.slack.contains(install) {
+            return Some(());
+        }
+        let fix = known(&self.names.slack, "add a [[slack]] with this name");
+        self.error(key, format!("no [[slack]] is named `{install}`"), fix);
+        None
+    }
+}
+
+/// Where plain http is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Plain {
+    /// On this machine only.
+    Loopback,
+    /// On this machine; the section has `plain_http` to allow it elsewhere.
+    LoopbackOrSaidSo,
+    /// Everywhere: the section said so.
+    Allowed,
+}
+
+/// The kinds of Slack ids that the configuration names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SlackId {
+    User,
+    Usergroup,
+}
+
+impl SlackId {
+    fn heads(self) -> &'static [char] {
+        match self {
+            Self::User => &['U', 'W'],
+            Self::Usergroup => &['S'],
+        }
+    }
+
+    fn what(self) -> &'static str {
+        match self {
+            Self::User => "a Slack user",
+            Self::Usergroup => "a Slack user group",
+        }
+    }
+
+    fn sample(self) -> &'static str {
+        match self {
+            Self::User => "acme:U0DANA",
+            Self::Usergroup => "acme:S0RELEASE",
+        }
+    }
+}
+
+/// The fix for a reference to something that is not there.
+pub(super) fn known(names: &BTreeSet<String>, otherwise: &str) -> String {
+    if names.is_empty() {
+        return otherwise.to_owned();
+    }
+    let list: Vec<&str> = names.iter().map(String::as_str).collect();
+    format!("use one of: {}; or {otherwise}", list.join(", "))
+}

@@ -1,0 +1,150 @@
+//! `[[slack]]`: one installation of our Slack app.
+
+use super::check::{Check, Plain};
+use super::secrets::SecretRef;
+use schemars::JsonSchema;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+/// One installation of our Slack app.
+#[derive(Debug, Clone)]
+pub struct Slack {
+    pub name: String,
+    pub bot_token: SecretString,
+    /// Verifies what Slack sends.
+    pub signing_secret: SecretString,
+    /// Also accepted while the secret is rotated.
+    pub previous_signing_secret: Option<SecretString>,
+    /// Only where the bot token may not read it.
+    pub app_id: Option<String>,
+    pub inbound: SlackInbound,
+    /// Without a slash at its end.
+    pub api_url: String,
+    /// Multiplies our own pacing, nothing that Slack said.
+    pub pace: f64,
+}
+
+/// How clicks arrive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlackInbound {
+    /// Signed requests to `/slack/interactivity`.
+    Http,
+}
+
+/// Slack's own Web API.
+pub const SLACK_API: &str = "https://slack.com/api";
+
+/// One installation of the Slack app.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Slack")]
+pub(super) struct Raw {
+    /// Its name in places (`slack:<name>:…`), groups and persons.
+    #[schemars(required)]
+    pub(super) name: Option<String>,
+    /// The bot token, `xoxb-…`.
+    #[schemars(required)]
+    bot_token: Option<SecretRef>,
+    /// The app's signing secret, which proves that a request comes from Slack.
+    #[schemars(required)]
+    signing_secret: Option<SecretRef>,
+    /// The signing secret before the last rotation, accepted while Slack still uses it.
+    previous_signing_secret: Option<SecretRef>,
+    /// The app's id, `A…`. Only when the bot token may not read it itself.
+    app_id: Option<String>,
+    /// How clicks arrive. This version: `http`.
+    #[schemars(extend("enum" = ["http"]))]
+    inbound: Option<String>,
+    /// The address of the Web API. Default `https://slack.com/api`.
+    api_url: Option<String>,
+    /// Multiplies Countersign's own pacing (not back-off, `Retry-After` or waits). Default 1;
+    /// above 1 only with an `api_url` on this machine.
+    #[schemars(range(min = 0))]
+    pace: Option<f64>,
+}
+
+impl Raw {
+    pub(super) fn check(self, at: &str, check: &mut Check<'_>) -> Option<Slack> {
+        let key = |key: &str| format!("{at}.{key}");
+        let name = check.name(at, self.name);
+        let bot_token = check
+            .required(at, "bot_token", self.bot_token, "add bot_token = { env = \"SLACK_BOT_TOKEN\" }")
+            .and_then(|secret| check.token(&key("bot_token"), &secret))
+            .filter(|token| a_bot_token(check, &key("bot_token"), token));
+        let signing_secret = check
+            .required(
+                at,
+                "signing_secret",
+                self.signing_secret,
+                "add signing_secret = { env = \"SLACK_SIGNING_SECRET\" }",
+            )
+            .and_then(|secret| check.token(&key("signing_secret"), &secret));
+        let previous_signing_secret = self
+            .previous_signing_secret
+            .and_then(|secret| check.token(&key("previous_signing_secret"), &secret));
+        let app_id = self.app_id.filter(|id| an_app_id(check, &key("app_id"), id));
+        let inbound = inbound(check, &key("inbound"), self.inbound.as_deref());
+        let api = self.api_url.unwrap_or_else(|| SLACK_API.into());
+        let api_url = check.address(&key("api_url"), &api, Plain::Loopback);
+        let on_this_machine = api_url.as_ref().is_some_and(crate::net::is_loopback);
+        let pace = self.pace.unwrap_or(1.0);
+        if !pace.is_finite() || pace <= 0.0 {
+            check.error(
+                &key("pace"),
+                format!("`{pace}` is no pace"),
+                "write a number above 0; 1 is the usual pace".into(),
+            );
+        } else if pace > 1.0 && !on_this_machine && api_url.is_some() {
+            check.error(
+                &key("pace"),
+                format!("`{pace}` is faster than Slack allows"),
+                "write 1 or less; more is for an api_url on this machine".into(),
+            );
+        }
+        Some(Slack {
+            name: name?,
+            bot_token: bot_token?,
+            signing_secret: signing_secret?,
+            previous_signing_secret,
+            app_id,
+            inbound: inbound?,
+            api_url: api_url.map(|_| api.trim_end_matches('/').to_owned())?,
+            pace,
+        })
+    }
+}
+
+/// The two mix-ups that Slack would answer with an unhelpful `invalid_auth` or `not_allowed_token_type`.
+fn a_bot_token(check: &mut Check<'_>, key: &str, token: &SecretString) -> bool {
+    let what = match token.expose_secret() {
+        token if token.starts_with("xapp-") => "an app-level token (xapp-…)",
+        token if token.starts_with("xoxp-") => "a user token (xoxp-…)",
+        _ => return true,
+    };
+    check.error(key, format!("this is {what}"), "use the Bot User OAuth Token, xoxb-…".into());
+    false
+}
+
+fn an_app_id(check: &mut Check<'_>, key: &str, id: &str) -> bool {
+    let good = id.len() > 1
+        && id.starts_with('A')
+        && id.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+    if !good {
+        check.error(
+            key,
+            format!("`{id}` is no app id"),
+            "write the App ID of the app's page: \"A0COUNTER\"".into(),
+        );
+    }
+    good
+}
+
+fn inbound(check: &mut Check<'_>, key: &str, word: Option<&str>) -> Option<SlackInbound> {
+    let message = match word {
+        None | Some("http") => return Some(SlackInbound::Http),
+        Some("socket") => "`socket` is not part of this version yet".to_owned(),
+        Some(other) => format!("`{other}` is no way in"),
+    };
+    check.error(key, message, "write \"http\", or leave the key out".into());
+    None
+}

@@ -1,0 +1,1 @@
+//! One faulty configuration per kind of fault.
