@@ -1,0 +1,180 @@
+//! The JSON-RPC binding (A2A 1.0 §9): one object per POST, HTTP 200 for results and errors alike.
+//!
+//! Order of checks: content type, credential, subject, agent, envelope, version, method.
+
+use super::auth::{Caller, Identity};
+use super::error::{A2aError, Code, Refusal};
+use super::ops::{self, Call};
+use super::world::A2aWorld;
+use super::{INTERACTIONS_V1, faulty, record, render};
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Uri, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+pub(super) async fn post(
+    State(world): State<Arc<A2aWorld>>,
+    Path(agent): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let parsed = serde_json::from_slice::<Value>(&body).ok();
+    let member = |name: &str| parsed.as_ref().and_then(|body| body.get(name));
+    let method = member("method").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let id = member("id").filter(|id| is_id(id)).cloned().unwrap_or_default();
+    let kept = parsed.clone().unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned().into());
+    let n = record::begin(&world, &agent, &method, format!("POST {uri}"), &headers, kept);
+    let fault = world.faults().take(&method);
+    record::note(&world, n, |record| record.fault.clone_from(&fault));
+
+    let refuse = |name: &str| error(&id, &A2aError::scripted(name));
+    let act = async || {
+        let arrived = Arrived { world: &world, agent: &agent, uri: &uri, headers: &headers };
+        let (response, code, refusal) = match arrived.caller(n).await {
+            Err(refusal) => {
+                let code = refusal.code;
+                (refusal.into_response(), None, Some(code))
+            }
+            Ok(identity) => match arrived.result(parsed.as_ref(), &identity).await {
+                Err(Refused::Http(refusal)) => {
+                    let code = refusal.code;
+                    (refusal.into_response(), None, Some(code))
+                }
+                Err(Refused::A2a(refused)) => (error(&id, &refused), Some(refused.code.number()), None),
+                Ok(result) => {
+                    let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
+                    (respond(&answer, world.switches().round_trip), None, None)
+                }
+            },
+        };
+        record::note(&world, n, |record| {
+            record.status = Some(response.status().as_u16());
+            record.error = code;
+            record.refusal = refusal;
+        });
+        response
+    };
+    faulty::around(fault, refuse, act).await
+}
+
+fn is_id(id: &Value) -> bool {
+    id.is_string() || id.is_number()
+}
+
+fn error(id: &Value, refused: &A2aError) -> Response {
+    respond(&json!({"jsonrpc": "2.0", "id": id, "error": refused.to_rpc()}), false)
+}
+
+fn respond(answer: &Value, round_trip: bool) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], render::body(answer, round_trip)).into_response()
+}
+
+enum Refused {
+    Http(Refusal),
+    A2a(A2aError),
+}
+
+impl From<A2aError> for Refused {
+    fn from(error: A2aError) -> Self {
+        Self::A2a(error)
+    }
+}
+
+/// A request as far as it is read.
+struct Arrived<'a> {
+    world: &'a A2aWorld,
+    agent: &'a str,
+    uri: &'a Uri,
+    headers: &'a HeaderMap,
+}
+
+impl Arrived<'_> {
+    /// Content type, credential, subject, agent.
+    async fn caller(&self, n: u64) -> Result<Identity, Refusal> {
+        if !is_json(self.headers) {
+            return Err(Refusal::new(415, "content_type", "Send application/json."));
+        }
+        let identity = self.world.auth().identify(self.headers, self.world.now_ms()).await?;
+        record::note_caller(self.world, n, &identity);
+        if !self.world.with(|inner| inner.cards.contains_key(self.agent)) {
+            return Err(Refusal::new(404, "agent_not_found", "There is no such agent."));
+        }
+        Ok(identity)
+    }
+
+    /// Envelope, version, method.
+    async fn result(&self, body: Option<&Value>, identity: &Identity) -> Result<Value, Refused> {
+        let body = body.ok_or_else(|| A2aError::new(Code::Parse, "The body is not JSON"))?;
+        let envelope = |message: &str| A2aError::new(Code::Envelope, message);
+        let body = body.as_object().ok_or_else(|| envelope("Send one request object"))?;
+        if body.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+            return Err(envelope("jsonrpc must be 2.0").into());
+        }
+        if !body.get("id").is_some_and(is_id) {
+            return Err(envelope("id must be a string or a number").into());
+        }
+        let method = body.get("method").and_then(Value::as_str);
+        let method = method.ok_or_else(|| envelope("method must be a string"))?;
+        version(self.headers, self.uri)?;
+        let empty = Map::new();
+        let params = match body.get("params") {
+            None | Some(Value::Null) => &empty,
+            Some(Value::Object(params)) => params,
+            Some(_) => return Err(A2aError::field("params", "must be an object").into()),
+        };
+        if identity.caller == Caller::Watcher && ops::changes(method) {
+            return Err(Refused::Http(Refusal::new(403, "scope_required", "This credential only watches.")));
+        }
+        let call = Call {
+            world: self.world,
+            agent: self.agent,
+            caller: &identity.caller,
+            extension: names_extension(self.headers),
+        };
+        Ok(ops::run(&call, method, params).await?)
+    }
+}
+
+/// `application/json` or `application/a2a+json`, with or without parameters.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json") || kind.eq_ignore_ascii_case("application/a2a+json")
+}
+
+/// `A2A-Extensions` is a comma-separated list (A2A 1.0 §3.2.6).
+fn names_extension(headers: &HeaderMap) -> bool {
+    headers
+        .get_all("a2a-extensions")
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|uri| uri.trim() == INTERACTIONS_V1)
+}
+
+/// `A2A-Version` as a header or in the query; missing or empty means 0.3 (A2A 1.0 §3.6). A patch
+/// part is ignored.
+pub(super) fn version(headers: &HeaderMap, uri: &Uri) -> Result<(), A2aError> {
+    let header = headers.get("a2a-version").map(|value| value.to_str().unwrap_or("?").trim());
+    let query = uri.query().unwrap_or_default().split('&').find_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        name.eq_ignore_ascii_case("a2a-version").then_some(value)
+    });
+    let given = header.filter(|value| !value.is_empty()).or(query).unwrap_or_default();
+    let mut parts = given.split('.');
+    let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let fits = parts.next() == Some("1")
+        && parts.next() == Some("0")
+        && parts.next().is_none_or(number)
+        && parts.next().is_none();
+    if fits {
+        return Ok(());
+    }
+    let read = if given.is_empty() { "0.3" } else { given };
+    Err(A2aError::new(Code::Version, "This protocol version is not supported")
+        .with("requestedVersion", read)
+        .with("supportedVersions", "1.0"))
+}
