@@ -97,7 +97,6 @@ CREATE TABLE cards (
   -- unposted: the interaction ended first.
   state          TEXT NOT NULL CHECK (state IN ('queued', 'posting', 'live', 'gone', 'frozen', 'failed', 'unposted')),
   fallback       BOOLEAN NOT NULL DEFAULT FALSE,
-  wanted_rev     BIGINT NOT NULL,
   shown_rev      BIGINT,
   shown_hash     TEXT,
   cut            BOOLEAN NOT NULL DEFAULT FALSE,

@@ -10,6 +10,7 @@ use crate::domain::ids::{CardId, ChatUser, InteractionKey, Platform, RuntimeName
 use crate::domain::interaction::{End, Outcome, Sent, Why};
 use crate::domain::notice::Notice;
 use crate::domain::place::Target;
+pub use crate::domain::place::{Destination, Identity, MessageRef};
 use crate::domain::policy::Standing;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
@@ -227,40 +228,6 @@ pub trait ChatPlatform: Send + Sync {
 
     /// The members of a user group.
     fn group<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<String>, ChatError>>;
-}
-
-/// Who we are on the platform.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Identity {
-    pub app_id: String,
-    /// Slack team; `None` for an install of a whole organisation.
-    pub team: Option<String>,
-    pub enterprise: Option<String>,
-    pub bot_user: String,
-    /// Whether posts of unknown outcome can be looked for.
-    pub can_search: bool,
-}
-
-impl Identity {
-    /// The realm in which this install's members are known: the enterprise, else the team.
-    #[must_use]
-    pub fn realm(&self) -> &str {
-        self.enterprise.as_deref().or(self.team.as_deref()).unwrap_or_default()
-    }
-}
-
-/// Where to post.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Destination {
-    pub channel: String,
-    pub thread: Option<String>,
-}
-
-/// One message on the platform.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct MessageRef {
-    pub channel: String,
-    pub message: String,
 }
 
 /// What a drawing is marked with: ids and the opaque tokens of its controls.

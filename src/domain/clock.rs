@@ -30,8 +30,7 @@ impl Millis {
     /// RFC 3339 in UTC with milliseconds, as the audit log prints it.
     #[must_use]
     pub fn rfc3339(self) -> String {
-        jiff::Timestamp::from_millisecond(self.0)
-            .map_or_else(|_| self.0.to_string(), |at| format!("{at:.3}"))
+        jiff::Timestamp::from_millisecond(self.0).map_or_else(|_| self.0.to_string(), |at| format!("{at:.3}"))
     }
 }
 

@@ -145,7 +145,9 @@ pub enum Decision {
         reason: Option<String>,
     },
     /// Values by question, in the form's order.
-    Answer { values: Vec<Value> },
+    Answer {
+        values: Vec<Value>,
+    },
     Connected,
     Decline,
 }

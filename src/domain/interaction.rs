@@ -76,7 +76,10 @@ impl Outcome {
 #[serde(tag = "end", rename_all = "snake_case")]
 pub enum End {
     /// The runtime went on; where its history tells, by whom and with what.
-    Resolved { who: Option<String>, what: Option<Outcome> },
+    Resolved {
+        who: Option<String>,
+        what: Option<Outcome>,
+    },
     Canceled,
     Failed,
     Rejected,
@@ -86,10 +89,14 @@ pub enum End {
 /// What one authoritative reading showed of this interaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
-    Open { digest: Digest },
+    Open {
+        digest: Digest,
+    },
     Ended(End),
     /// Not found; `doubted` when the brake on mass disappearance holds it back.
-    NotFound { doubted: bool },
+    NotFound {
+        doubted: bool,
+    },
 }
 
 /// How a settled interaction ended, with what is known about who did it.
@@ -97,8 +104,16 @@ pub enum Reading {
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum How {
     /// Our answer was accepted.
-    Ours { answer: AnswerId, click: ClickId, subject: Subject, decision: Decision },
-    Elsewhere { who: Option<String>, what: Option<Outcome> },
+    Ours {
+        answer: AnswerId,
+        click: ClickId,
+        subject: Subject,
+        decision: Decision,
+    },
+    Elsewhere {
+        who: Option<String>,
+        what: Option<Outcome>,
+    },
     Canceled,
     Failed,
     Rejected,
@@ -317,43 +332,88 @@ pub enum Attempted {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    Read { reading: Reading, began: Millis, at: Millis },
+    Read {
+        reading: Reading,
+        began: Millis,
+        at: Millis,
+    },
     Press(Press),
     /// A worker asks whether it may send now, right after a reading.
-    HandOut { answer: AnswerId, at: Millis, right: Right },
+    HandOut {
+        answer: AnswerId,
+        at: Millis,
+        right: Right,
+    },
     /// The attempt ended.
-    Attempt { answer: AnswerId, at: Millis, result: Attempted },
+    Attempt {
+        answer: AnswerId,
+        at: Millis,
+        result: Attempted,
+    },
     /// The worker that had the attempt is gone (crash, lease lost).
-    Lost { answer: AnswerId },
+    Lost {
+        answer: AnswerId,
+    },
 }
 
 /// What the caller must write, in the same transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// The press is refused.
-    Refused { click: ClickId, why: Why },
+    Refused {
+        click: ClickId,
+        why: Why,
+    },
     /// The press is counted as a vote.
-    Counted { click: ClickId },
+    Counted {
+        click: ClickId,
+    },
     /// The press took back the vote made by `vote`.
-    Withdrawn { click: ClickId, vote: ClickId },
+    Withdrawn {
+        click: ClickId,
+        vote: ClickId,
+    },
     /// A vote does not count any more.
-    Voided { vote: Vote, why: Why },
+    Voided {
+        vote: Vote,
+        why: Why,
+    },
     /// The press made the claim: store it, queue its delivery.
-    Claimed { answer: AnswerId },
+    Claimed {
+        answer: AnswerId,
+    },
     /// The worker may send the live claim's body now.
-    Send { answer: AnswerId },
+    Send {
+        answer: AnswerId,
+    },
     /// Not now: the right could not be checked; try again later.
-    Later { answer: AnswerId },
+    Later {
+        answer: AnswerId,
+    },
     /// Nothing to send for this answer any more.
-    Drop { answer: AnswerId },
+    Drop {
+        answer: AnswerId,
+    },
     /// The claim is free; its press is refused (once; a candidate's press was refused before).
-    Freed { answer: AnswerId, click: ClickId, why: Why, tell: bool },
+    Freed {
+        answer: AnswerId,
+        click: ClickId,
+        why: Why,
+        tell: bool,
+    },
     /// Send the claim's body once more (or look into the history) to learn whose answer ended it.
-    Probe { answer: AnswerId },
+    Probe {
+        answer: AnswerId,
+    },
     /// The press is delivered.
-    Delivered { answer: AnswerId, click: ClickId },
+    Delivered {
+        answer: AnswerId,
+        click: ClickId,
+    },
     /// Read this interaction again, this much later.
-    ReadAgain { after: Duration },
+    ReadAgain {
+        after: Duration,
+    },
     Settled,
     Reopened,
     /// Every card is to be drawn anew.
@@ -402,12 +462,7 @@ impl Machine {
     /// Frees the live claim. What may have been received stays a candidate.
     fn free(&mut self, why: Why, effects: &mut Vec<Effect>) {
         let State::Answering(claim) = std::mem::replace(&mut self.state, State::Open) else { return };
-        effects.push(Effect::Freed {
-            answer: claim.answer,
-            click: claim.click,
-            why,
-            tell: !claim.candidate,
-        });
+        effects.push(Effect::Freed { answer: claim.answer, click: claim.click, why, tell: !claim.candidate });
         // The subject was refused, not the others: only the vote that completed the number goes.
         if let Some(at) = self.votes.iter().position(|vote| vote.subject == claim.subject) {
             let vote = self.votes.remove(at);

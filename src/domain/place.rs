@@ -1,4 +1,4 @@
-//! Where a message can go.
+//! Where a message can go, and what is there.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -83,6 +83,40 @@ impl<'de> Deserialize<'de> for Place {
     }
 }
 
+/// Who we are on the platform.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    pub app_id: String,
+    /// Slack team; `None` for an install of a whole organisation.
+    pub team: Option<String>,
+    pub enterprise: Option<String>,
+    pub bot_user: String,
+    /// Whether posts of unknown outcome can be looked for.
+    pub can_search: bool,
+}
+
+impl Identity {
+    /// The realm in which this install's members are known: the enterprise, else the team.
+    #[must_use]
+    pub fn realm(&self) -> &str {
+        self.enterprise.as_deref().or(self.team.as_deref()).unwrap_or_default()
+    }
+}
+
+/// Where to post.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    pub channel: String,
+    pub thread: Option<String>,
+}
+
+/// One message on the platform.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MessageRef {
+    pub channel: String,
+    pub message: String,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,7 +126,15 @@ mod tests {
         for text in ["slack:acme:#releases", "slack:acme:C0OPS", "slack:acme:G0PRIV"] {
             assert_eq!(Place::parse(text).unwrap().to_string(), text);
         }
-        for text in ["", "slack:acme", "slack::#x", "slack:acme:#", "slack:acme:ops", "telegram:x:y", "slack:acme:C0;DROP"] {
+        for text in [
+            "",
+            "slack:acme",
+            "slack::#x",
+            "slack:acme:#",
+            "slack:acme:ops",
+            "telegram:x:y",
+            "slack:acme:C0;DROP",
+        ] {
             assert_eq!(Place::parse(text), Err(PlaceError::Form), "{text}");
         }
         assert!(matches!(Place::parse("dm:owner"), Err(PlaceError::NotYet(_))));

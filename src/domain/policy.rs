@@ -192,7 +192,11 @@ pub fn judge(question: &Question<'_>) -> Judgement {
             say(Rule::Person, Passed::Fail, format!("never answers: {what:?}").to_lowercase());
         }
         Standing::Unknown => {
-            say(Rule::Person, Passed::Unknown, "the chat platform could not be asked about this account".into());
+            say(
+                Rule::Person,
+                Passed::Unknown,
+                "the chat platform could not be asked about this account".into(),
+            );
         }
     }
     let (result, why) = approvers(question);
@@ -203,7 +207,9 @@ pub fn judge(question: &Question<'_>) -> Judgement {
     if !question.before_sending {
         let voted = question.subject.is_some_and(|s| question.machine.votes.iter().any(|v| v.subject == *s));
         match question.action {
-            Action::Withdraw if !voted => say(Rule::Vote, Passed::Fail, "there is no vote to take back".into()),
+            Action::Withdraw if !voted => {
+                say(Rule::Vote, Passed::Fail, "there is no vote to take back".into())
+            }
             Action::Decide(Decision::Approve) if voted => {
                 say(Rule::Vote, Passed::Fail, "this subject's approval is counted already".into());
             }
@@ -213,7 +219,11 @@ pub fn judge(question: &Question<'_>) -> Judgement {
             if *shown == question.machine.digest {
                 say(Rule::Digest, Passed::Pass, "the card shows the interaction as it is".into());
             } else {
-                say(Rule::Digest, Passed::Fail, "the interaction has changed since the card was drawn".into());
+                say(
+                    Rule::Digest,
+                    Passed::Fail,
+                    "the interaction has changed since the card was drawn".into(),
+                );
             }
         }
         if question.must_view && matches!(question.action, Action::Decide(Decision::Approve)) {
@@ -266,7 +276,10 @@ fn approvers(question: &Question<'_>) -> (Passed, String) {
                     let known = question.memberships.iter().find(|(i, g, _)| i == install && g == id);
                     match known.map_or(Membership::Unknown, |(_, _, membership)| *membership) {
                         Membership::Yes => {
-                            return (Passed::Pass, format!("in group {name} by user group {id} of {install}"));
+                            return (
+                                Passed::Pass,
+                                format!("in group {name} by user group {id} of {install}"),
+                            );
                         }
                         Membership::No => {}
                         Membership::Unknown => unknown.push("a user group could not be read"),

@@ -89,7 +89,9 @@ pub fn route<'r>(routes: &'r [Route], key: &InteractionKey, form: &Form) -> Opti
 pub fn policy_hash(route: &Route, groups: &[Group]) -> String {
     let named: Vec<&Group> = groups
         .iter()
-        .filter(|group| route.approvers.iter().any(|a| matches!(a, Approver::Group(name) if *name == group.name)))
+        .filter(|group| {
+            route.approvers.iter().any(|a| matches!(a, Approver::Group(name) if *name == group.name))
+        })
         .collect();
     sha256_hex(canonical(&json!({ "route": route, "groups": named })).as_bytes())
 }

@@ -1,1 +1,295 @@
-//! (being written)
+//! Clicks: stored before they are acknowledged, each ending in exactly one outcome.
+//!
+//! Invariant: a delivery repeated by the platform finds its key taken and changes nothing; an outcome
+//! is written once (`stored` or `claimed` to an end, never from one end to another).
+
+use super::dialect::{exec, fetch_all, fetch_optional};
+use super::{StoreError, Tx};
+use crate::domain::clock::Millis;
+use crate::domain::form::Digest;
+use crate::domain::ids::{CardId, ClickId, InteractionId, Platform};
+use crate::domain::place::Identity;
+use uuid::Uuid;
+
+/// A click as it is stored before the acknowledgement.
+#[derive(Debug)]
+pub struct NewClick<'a> {
+    pub id: ClickId,
+    pub dedupe_key: &'a str,
+    /// The install the payload names, if we have it.
+    pub install: Option<&'a str>,
+    pub platform: Platform,
+    pub chat_user: &'a str,
+    pub home_team: Option<&'a str>,
+    pub channel: Option<&'a str>,
+    pub message: Option<&'a str>,
+    pub thread: Option<&'a str>,
+    pub own_message: bool,
+    pub reply: Option<&'a str>,
+    /// What was pressed, if the token is known.
+    pub pressed: Option<ClickedControl>,
+    pub received: Millis,
+}
+
+/// What a token stood for when it was pressed.
+#[derive(Debug, Clone)]
+pub struct ClickedControl {
+    pub interaction: InteractionId,
+    pub card: CardId,
+    pub control: String,
+    pub shown: Digest,
+    pub cut: bool,
+}
+
+/// How a click ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClickState {
+    Stored,
+    /// It made the claim; delivery decides.
+    Claimed,
+    Delivered,
+    Counted,
+    Withdrawn,
+    Refused,
+}
+
+impl ClickState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stored => "stored",
+            Self::Claimed => "claimed",
+            Self::Delivered => "delivered",
+            Self::Counted => "counted",
+            Self::Withdrawn => "withdrawn",
+            Self::Refused => "refused",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        [Self::Stored, Self::Claimed, Self::Delivered, Self::Counted, Self::Withdrawn, Self::Refused]
+            .into_iter()
+            .find(|state| state.as_str() == word)
+    }
+}
+
+/// A stored click. `reply` is a secret: it is in no Debug output.
+#[derive(Clone)]
+pub struct Click {
+    pub id: ClickId,
+    pub install: Option<String>,
+    pub platform: Platform,
+    pub realm: Option<String>,
+    pub chat_user: String,
+    pub home_team: Option<String>,
+    pub channel: Option<String>,
+    pub message: Option<String>,
+    pub thread: Option<String>,
+    pub own_message: bool,
+    pub reply: Option<String>,
+    pub pressed: Option<ClickedControl>,
+    pub received: Millis,
+    pub state: ClickState,
+    pub subject: Option<String>,
+    pub rule: Option<String>,
+    pub policy: Option<String>,
+}
+
+impl std::fmt::Debug for Click {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Click").field("id", &self.id).field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+/// What was decided about a click.
+#[derive(Debug, Default)]
+pub struct Decided<'a> {
+    pub realm: Option<&'a str>,
+    pub subject: Option<&'a str>,
+    pub rule: Option<&'a str>,
+    pub why: Option<&'a str>,
+    pub policy: Option<&'a str>,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: Uuid,
+    install: Option<String>,
+    platform: String,
+    realm: Option<String>,
+    chat_user: String,
+    home_team: Option<String>,
+    channel: Option<String>,
+    message: Option<String>,
+    thread: Option<String>,
+    own_message: bool,
+    reply: Option<String>,
+    interaction_id: Option<Uuid>,
+    card_id: Option<Uuid>,
+    control: Option<String>,
+    shown: Option<String>,
+    cut: bool,
+    received_ms: i64,
+    state: String,
+    subject: Option<String>,
+    rule: Option<String>,
+    policy: Option<String>,
+}
+
+const INSERT: &str = "INSERT INTO clicks (id, dedupe_key, install, platform, chat_user, home_team, channel, message, \
+    thread, own_message, reply, interaction_id, card_id, control, shown, cut, received_ms, state) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 'stored') \
+    ON CONFLICT (dedupe_key) DO NOTHING";
+const LOAD: &str = "SELECT id, install, platform, realm, chat_user, home_team, channel, message, thread, own_message, \
+    reply, interaction_id, card_id, control, shown, cut, received_ms, state, subject, rule, policy FROM clicks WHERE id = $1";
+const DECIDE: &str = "UPDATE clicks SET state = $2, realm = COALESCE($3, realm), subject = COALESCE($4, subject), \
+    rule = COALESCE($5, rule), why = $6, policy = COALESCE($7, policy), decided_ms = $8 \
+    WHERE id = $1 AND state IN ('stored', 'claimed')";
+
+impl Tx {
+    /// Stores a click; `false` when this delivery was stored before.
+    pub async fn insert_click(&mut self, new: &NewClick<'_>) -> Result<bool, StoreError> {
+        let pressed = new.pressed.as_ref();
+        let rows = exec!(
+            self,
+            INSERT,
+            new.id.0,
+            new.dedupe_key,
+            new.install,
+            new.platform.as_str(),
+            new.chat_user,
+            new.home_team,
+            new.channel,
+            new.message,
+            new.thread,
+            new.own_message,
+            new.reply,
+            pressed.map(|p| p.interaction.0),
+            pressed.map(|p| p.card.0),
+            pressed.map(|p| p.control.as_str()),
+            pressed.map(|p| p.shown.as_str()),
+            pressed.is_some_and(|p| p.cut),
+            new.received.0,
+        )?;
+        Ok(rows == 1)
+    }
+
+    pub async fn click(&mut self, id: ClickId) -> Result<Option<Click>, StoreError> {
+        let Some(row) = fetch_optional!(self, Row, LOAD, id.0)? else { return Ok(None) };
+        let Row {
+            id,
+            install,
+            platform,
+            realm,
+            chat_user,
+            home_team,
+            channel,
+            message,
+            thread,
+            own_message,
+            reply,
+            interaction_id,
+            card_id,
+            control,
+            shown,
+            cut,
+            received_ms,
+            state,
+            subject,
+            rule,
+            policy,
+        } = row;
+        let pressed = match (interaction_id, card_id, control, shown) {
+            (Some(interaction), Some(card), Some(control), Some(shown)) => Some(ClickedControl {
+                interaction: InteractionId(interaction),
+                card: CardId(card),
+                control,
+                shown: Digest::from_hex(shown),
+                cut,
+            }),
+            _ => None,
+        };
+        Ok(Some(Click {
+            id: ClickId(id),
+            install,
+            platform: if platform == "discord" { Platform::Discord } else { Platform::Slack },
+            realm,
+            chat_user,
+            home_team,
+            channel,
+            message,
+            thread,
+            own_message,
+            reply,
+            pressed,
+            received: Millis(received_ms),
+            state: ClickState::parse(&state).ok_or_else(|| StoreError::corrupt("clicks", "state", id))?,
+            subject,
+            rule,
+            policy,
+        }))
+    }
+
+    /// Writes a click's outcome (or that it made the claim). `false` when it has one already.
+    pub async fn decide_click(
+        &mut self,
+        id: ClickId,
+        state: ClickState,
+        decided: &Decided<'_>,
+        at: Millis,
+    ) -> Result<bool, StoreError> {
+        let rows = exec!(
+            self,
+            DECIDE,
+            id.0,
+            state.as_str(),
+            decided.realm,
+            decided.subject,
+            decided.rule,
+            decided.why,
+            decided.policy,
+            at.0
+        )?;
+        Ok(rows == 1)
+    }
+
+    /// How many clicks are in each state.
+    pub async fn count_clicks(&mut self) -> Result<Vec<(String, i64)>, StoreError> {
+        fetch_all!(self, (String, i64), "SELECT state, COUNT(*) FROM clicks GROUP BY state")
+    }
+
+    /// Keeps what a platform said we are there.
+    pub async fn set_install(
+        &mut self,
+        name: &str,
+        platform: Platform,
+        identity: &Identity,
+        at: Millis,
+    ) -> Result<(), StoreError> {
+        exec!(
+            self,
+            "INSERT INTO installs (name, platform, app_id, team, enterprise, bot_user, seen_ms) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (name) DO UPDATE SET platform = excluded.platform, \
+             app_id = excluded.app_id, team = excluded.team, enterprise = excluded.enterprise, \
+             bot_user = excluded.bot_user, seen_ms = excluded.seen_ms",
+            name,
+            platform.as_str(),
+            identity.app_id.as_str(),
+            identity.team.as_deref(),
+            identity.enterprise.as_deref(),
+            identity.bot_user.as_str(),
+            at.0
+        )
+        .map(|_| ())
+    }
+
+    /// What is known of each install: `(name, identity)`.
+    pub async fn installs(&mut self) -> Result<Vec<(String, Identity)>, StoreError> {
+        type InstallRow = (String, String, Option<String>, Option<String>, String);
+        Ok(fetch_all!(self, InstallRow, "SELECT name, app_id, team, enterprise, bot_user FROM installs")?
+            .into_iter()
+            .map(|(name, app_id, team, enterprise, bot_user)| {
+                (name, Identity { app_id, team, enterprise, bot_user, can_search: false })
+            })
+            .collect())
+    }
+}

@@ -10,7 +10,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
 use sqlx::{Postgres, Sqlite, Transaction};
 use std::panic::AssertUnwindSafe;
 use std::str::FromStr;
@@ -178,7 +180,10 @@ impl Store {
             let read = SqlitePoolOptions::new().max_connections(readers.max(1)).connect_lazy_with(options);
             let (door, queue) = mpsc::channel(1024);
             let tx = Tx { conn: Conn::Sqlite(writer.acquire().await?), now: None, wakes: false };
-            #[expect(clippy::disallowed_methods, reason = "the one writer; it ends when the last Store is dropped")]
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the one writer; it ends when the last Store is dropped"
+            )]
             tokio::spawn(writer_task(tx, queue, clock.clone()));
             Pools::Sqlite { read, door }
         } else {
@@ -274,7 +279,9 @@ impl Store {
             Pools::Sqlite { door, .. } => {
                 let (reply, answer) = oneshot::channel();
                 let work = Box::new(Written { write: Some(write), value: None, failed: None, reply });
-                door.send(work).await.map_err(|_| StoreError::Unavailable("the writer has stopped".into()))?;
+                door.send(work)
+                    .await
+                    .map_err(|_| StoreError::Unavailable("the writer has stopped".into()))?;
                 let value =
                     answer.await.map_err(|_| StoreError::Unavailable("the writer has stopped".into()))??;
                 (value, true)

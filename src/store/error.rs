@@ -46,7 +46,9 @@ impl From<sqlx::Error> for StoreError {
                 }
                 match code.as_str() {
                     "5" | "6" | "517" | "262" | "40001" | "40P01" | "55P03" | "0A000" => Self::Busy(code),
-                    "57P01" | "57P02" | "57P03" | "10" | "13" | "53300" | "53100" | "53200" => Self::Unavailable(code),
+                    "57P01" | "57P02" | "57P03" | "10" | "13" | "53300" | "53100" | "53200" => {
+                        Self::Unavailable(code)
+                    }
                     other if other.starts_with("08") => Self::Unavailable(code),
                     _ => Self::Refused(format!("{code}: {}", db.message())),
                 }
