@@ -1,1 +1,8 @@
-fn main() {}
+//! The one integration binary: it links once.
+//!
+//! `world/` is the test language (databases, stand-ins, other people's programs); every other module holds tests.
+//! The outside programs and the PostgreSQL server are installed by `scripts/setup`; a missing one is a failure that
+//! says so, never a skip.
+
+mod architecture;
+mod world;

@@ -1,0 +1,4 @@
+//! What tests are written with. Nothing in here asserts product behaviour.
+
+pub(crate) mod outside;
+pub(crate) mod postgres;

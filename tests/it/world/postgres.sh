@@ -1,0 +1,34 @@
+# Runs one throw-away PostgreSQL cluster until standard input ends, which happens when the test process is gone, however it went.
+# Usage: sh postgres.sh <folder of initdb and pg_ctl> <port>; prints "ready <folder>" or "failed" and the log.
+set -eu
+trap '' INT HUP QUIT TERM
+bin=$1
+port=$2
+
+# What a killed run left: its watchdog is dead, its server may live.
+for old in /tmp/countersign-pg.*; do
+    watchdog=$(cat "$old/watchdog" 2>/dev/null) || continue
+    if kill -0 "$watchdog" 2>/dev/null; then continue; fi
+    "$bin/pg_ctl" -D "$old/data" -m immediate stop >/dev/null 2>&1 || true
+    rm -rf "$old" || true
+done
+
+dir=$(mktemp -d /tmp/countersign-pg.XXXXXX)
+echo $$ >"$dir/watchdog"
+
+# The order of texts differs from byte order and the server's zone from UTC: nothing may lean on either.
+# Durability is off: the tests kill Countersign, never this server.
+if "$bin/initdb" -D "$dir/data" -U countersign -A trust --no-sync -E UTF8 --locale=C.UTF-8 \
+        --locale-provider=icu --icu-locale=en-US >"$dir/log" 2>&1 &&
+    "$bin/pg_ctl" -D "$dir/data" -w -t 60 -l "$dir/log" -o "-c listen_addresses=127.0.0.1 -c port=$port \
+        -c unix_socket_directories=$dir -c fsync=off -c synchronous_commit=off -c full_page_writes=off \
+        -c max_connections=400 -c shared_buffers=64MB -c timezone=Asia/Kathmandu" start >/dev/null 2>&1; then
+    echo "ready $dir"
+    exec >/dev/null 2>&1
+    cat
+else
+    echo failed
+    cat "$dir/log"
+fi
+"$bin/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1 || true
+rm -rf "$dir"
