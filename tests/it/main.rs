@@ -4,5 +4,7 @@
 //! The outside programs and the PostgreSQL server are installed by `scripts/setup`; a missing one is a failure that
 //! says so, never a skip.
 
+#[cfg(test)]
 mod architecture;
+#[cfg(test)]
 mod world;

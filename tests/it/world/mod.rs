@@ -1,4 +1,5 @@
 //! What tests are written with. Nothing in here asserts product behaviour.
 
+pub(crate) mod database;
 pub(crate) mod outside;
 pub(crate) mod postgres;
