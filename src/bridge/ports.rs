@@ -193,6 +193,14 @@ pub trait ChatPlatform: Send + Sync {
     /// The channel id of a configured target.
     fn resolve<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<String, ChatError>>;
 
+    /// Takes the right to make one such call now, or says how long to wait. A job that must wait goes
+    /// back to the queue before anything is stored or sent. The platform's own limit is the truth all
+    /// the same: a call may still end in [`ChatError::Paced`].
+    fn reserve(&self, call: &Call<'_>) -> Result<(), Duration> {
+        let _ = call;
+        Ok(())
+    }
+
     /// Draws a card; pure. Never fails: what does not fit is cut visibly and `cut` says so.
     fn draw(&self, card: &Card, marks: &Marks) -> Drawn;
 
@@ -228,6 +236,15 @@ pub trait ChatPlatform: Send + Sync {
 
     /// The members of a user group.
     fn group<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<String>, ChatError>>;
+}
+
+/// A kind of call, for pacing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call<'a> {
+    Post { channel: &'a str },
+    Edit,
+    Tell,
+    Find,
 }
 
 /// What a drawing is marked with: ids and the opaque tokens of its controls.

@@ -64,8 +64,6 @@ pub struct CardRow {
     pub fallback: bool,
     /// The newest revision that is known to be shown.
     pub shown_rev: Option<i64>,
-    /// Hash of the drawing that is shown: an unchanged one is not sent again.
-    pub shown_hash: Option<String>,
     pub cut: bool,
     /// When the post was sent whose outcome is not known yet.
     pub posting: Option<Millis>,
@@ -110,7 +108,6 @@ struct Row {
     state: String,
     fallback: bool,
     shown_rev: Option<i64>,
-    shown_hash: Option<String>,
     cut: bool,
     posting_ms: Option<i64>,
     post_rev: Option<i64>,
@@ -124,7 +121,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, interaction_id, place, install, channel, message, thread, state, fallback, shown_rev, ",
-            "shown_hash, cut, posting_ms, post_rev, empty_reads, empty_read_ms, editing_ms, confirm_ms FROM cards ",
+            "cut, posting_ms, post_rev, empty_reads, empty_read_ms, editing_ms, confirm_ms FROM cards ",
             $rest
         )
     };
@@ -139,9 +136,9 @@ const INSERT: &str = "INSERT INTO cards (id, interaction_id, place, install, cha
 const POST_SENT: &str = "UPDATE cards SET state = 'posting', posting_ms = $2, post_rev = $3, channel = $4, cut = $5, \
     empty_reads = 0, empty_read_ms = NULL WHERE id = $1 AND state IN ('queued', 'posting')";
 const POSTED: &str = "UPDATE cards SET state = 'live', channel = $2, message = $3, posting_ms = NULL, \
-    shown_rev = $4, shown_hash = $5 WHERE id = $1 AND state IN ('queued', 'posting')";
+    shown_rev = $4 WHERE id = $1 AND state IN ('queued', 'posting')";
 const EDIT_SENT: &str = "UPDATE cards SET editing_ms = $2, cut = $3 WHERE id = $1 AND state = 'live'";
-const EDITED: &str = "UPDATE cards SET shown_rev = $2, shown_hash = $3, editing_ms = NULL, confirm_ms = $4 \
+const EDITED: &str = "UPDATE cards SET shown_rev = $2, editing_ms = NULL, confirm_ms = $3 \
     WHERE id = $1 AND state = 'live' AND (shown_rev IS NULL OR shown_rev <= $2)";
 const TOKEN: &str = "SELECT t.card_id, c.interaction_id, c.install, t.control, t.digest, c.cut \
     FROM tokens t JOIN cards c ON c.id = t.card_id WHERE t.token = $1";
@@ -158,7 +155,6 @@ fn card(row: Row) -> Result<CardRow, StoreError> {
         state,
         fallback,
         shown_rev,
-        shown_hash,
         cut,
         posting_ms,
         post_rev,
@@ -178,7 +174,6 @@ fn card(row: Row) -> Result<CardRow, StoreError> {
         state: CardState::parse(&state).ok_or_else(|| StoreError::corrupt("cards", "state", id))?,
         fallback,
         shown_rev,
-        shown_hash,
         cut,
         posting: posting_ms.map(Millis),
         post_rev,
@@ -236,14 +231,8 @@ impl Tx {
     }
 
     /// The post is there. `false` when the card has learnt of its message before (a press told us).
-    pub async fn posted(
-        &mut self,
-        id: CardId,
-        at: &MessageRef,
-        rev: i64,
-        hash: Option<&str>,
-    ) -> Result<bool, StoreError> {
-        Ok(exec!(self, POSTED, id.0, at.channel.as_str(), at.message.as_str(), rev, hash)? == 1)
+    pub async fn posted(&mut self, id: CardId, at: &MessageRef, rev: i64) -> Result<bool, StoreError> {
+        Ok(exec!(self, POSTED, id.0, at.channel.as_str(), at.message.as_str(), rev)? == 1)
     }
 
     /// Puts a card into a state from which nothing is sent (or back to `queued`).
@@ -278,10 +267,9 @@ impl Tx {
         &mut self,
         id: CardId,
         rev: i64,
-        hash: &str,
         confirm: Option<Millis>,
     ) -> Result<bool, StoreError> {
-        Ok(exec!(self, EDITED, id.0, rev, hash, confirm.map(|at| at.0))? == 1)
+        Ok(exec!(self, EDITED, id.0, rev, confirm.map(|at| at.0))? == 1)
     }
 
     /// Stores the tokens of a drawing. Repeating the same drawing stores them again without harm.

@@ -21,6 +21,10 @@ pub struct NewClick<'a> {
     pub platform: Platform,
     pub chat_user: &'a str,
     pub home_team: Option<&'a str>,
+    /// Where it was pressed, as the payload says.
+    pub team: Option<&'a str>,
+    pub enterprise: Option<&'a str>,
+    pub org_install: bool,
     pub channel: Option<&'a str>,
     pub message: Option<&'a str>,
     pub thread: Option<&'a str>,
@@ -81,6 +85,9 @@ pub struct Click {
     pub realm: Option<String>,
     pub chat_user: String,
     pub home_team: Option<String>,
+    pub team: Option<String>,
+    pub enterprise: Option<String>,
+    pub org_install: bool,
     pub channel: Option<String>,
     pub message: Option<String>,
     pub thread: Option<String>,
@@ -118,6 +125,9 @@ struct Row {
     realm: Option<String>,
     chat_user: String,
     home_team: Option<String>,
+    team: Option<String>,
+    enterprise: Option<String>,
+    org_install: bool,
     channel: Option<String>,
     message: Option<String>,
     thread: Option<String>,
@@ -136,10 +146,12 @@ struct Row {
 }
 
 const INSERT: &str = "INSERT INTO clicks (id, dedupe_key, install, platform, chat_user, home_team, channel, message, \
-    thread, own_message, reply, interaction_id, card_id, control, shown, cut, received_ms, state) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 'stored') \
+    thread, own_message, reply, interaction_id, card_id, control, shown, cut, received_ms, state, team, enterprise, \
+    org_install) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 'stored', \
+    $18, $19, $20) \
     ON CONFLICT (dedupe_key) DO NOTHING";
-const LOAD: &str = "SELECT id, install, platform, realm, chat_user, home_team, channel, message, thread, own_message, \
+const LOAD: &str = "SELECT id, install, platform, realm, chat_user, home_team, team, enterprise, org_install, channel, message, thread, own_message, \
     reply, interaction_id, card_id, control, shown, cut, received_ms, state, subject, rule, policy FROM clicks WHERE id = $1";
 const DECIDE: &str = "UPDATE clicks SET state = $2, realm = COALESCE($3, realm), subject = COALESCE($4, subject), \
     rule = COALESCE($5, rule), why = $6, policy = COALESCE($7, policy), decided_ms = $8 \
@@ -169,6 +181,9 @@ impl Tx {
             pressed.map(|p| p.shown.as_str()),
             pressed.is_some_and(|p| p.cut),
             new.received.0,
+            new.team,
+            new.enterprise,
+            new.org_install,
         )?;
         Ok(rows == 1)
     }
@@ -182,6 +197,9 @@ impl Tx {
             realm,
             chat_user,
             home_team,
+            team,
+            enterprise,
+            org_install,
             channel,
             message,
             thread,
@@ -215,6 +233,9 @@ impl Tx {
             realm,
             chat_user,
             home_team,
+            team,
+            enterprise,
+            org_install,
             channel,
             message,
             thread,
