@@ -8,7 +8,6 @@ use crate::domain::ids::Subject;
 use jiff::fmt::friendly::SpanParser;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use url::Url;
 
 /// The names that other sections may refer to, as written, also those of faulty elements.
 #[derive(Debug, Default)]
@@ -48,6 +47,12 @@ impl<'a> Check<'a> {
         value
     }
 
+    /// Whether a whole section could not be read.
+    pub(super) fn faulty(&self, section: &str) -> bool {
+        self.findings.iter().any(|finding| finding.key == section)
+    }
+
+    /// Whether something is known to be wrong with a key or below it.
     pub(super) fn has_finding(&self, path: &str) -> bool {
         self.findings.iter().any(|finding| {
             finding.key.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -119,45 +124,13 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// An http address. Plain http is for this machine, or where `plain_http` was said.
-    pub(super) fn address(&mut self, key: &str, text: &str, plain_http: Plain) -> Option<Url> {
-        let Ok(url) = Url::parse(text) else {
-            self.error(
-                key,
-                format!("`{text}` is no address"),
-                "write a full address: \"https://host/path\"".into(),
-            );
-            return None;
-        };
-        if !url.username().is_empty() || url.password().is_some() {
-            self.error(
-                key,
-                "the address contains a user name or password".into(),
-                "leave them out; credentials have keys of their own".into(),
-            );
-            return None;
+    /// Notes a text that is empty.
+    pub(super) fn filled(&mut self, key: &str, text: &str) -> bool {
+        let filled = !text.trim().is_empty();
+        if !filled {
+            self.error(key, "is empty".into(), "write a text, or leave the key out".into());
         }
-        if url.fragment().is_some() {
-            self.error(key, "the address contains a `#`".into(), "leave out the `#` and what follows".into());
-            return None;
-        }
-        match url.scheme() {
-            "https" => Some(url),
-            "http" if plain_http == Plain::Allowed || crate::net::is_loopback(&url) => Some(url),
-            "http" => {
-                let fix = if plain_http == Plain::LoopbackOrSaidSo {
-                    "use https://, or say plain_http = true for this runtime"
-                } else {
-                    "use https://"
-                };
-                self.error(key, "plain http is only for addresses of this machine".into(), fix.into());
-                None
-            }
-            other => {
-                self.error(key, format!("`{other}:` is not spoken here"), "write an https:// address".into());
-                None
-            }
-        }
+        filled
     }
 
     pub(super) fn subject(&mut self, key: &str, text: &str) -> Option<Subject> {
@@ -216,17 +189,6 @@ impl<'a> Check<'a> {
         self.error(key, format!("no [[slack]] is named `{install}`"), fix);
         None
     }
-}
-
-/// Where plain http is allowed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Plain {
-    /// On this machine only.
-    Loopback,
-    /// On this machine; the section has `plain_http` to allow it elsewhere.
-    LoopbackOrSaidSo,
-    /// Everywhere: the section said so.
-    Allowed,
 }
 
 /// The kinds of Slack ids that the configuration names.

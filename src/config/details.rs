@@ -1,6 +1,7 @@
 //! `details_url`: the runtime's own page of an interaction.
 
-use super::check::{Check, Plain};
+use super::address::Plain;
+use super::check::Check;
 
 const PLACEHOLDERS: [&str; 3] = ["taskId", "contextId", "interactionId"];
 

@@ -4,12 +4,13 @@
 //! out, and its section is read again without it.
 
 use super::check::Check;
-use super::{EXAMPLE, database, group, person, policy, route, runtime, server, signing, slack, templates};
-use schemars::{JsonSchema, SchemaGenerator};
+use super::hints::{plain, sample, unknown};
+use super::schema::{properties, schema_of};
+use super::{database, group, person, policy, route, runtime, server, signing, slack, templates};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use serde_path_to_error::Segment;
-use std::collections::BTreeMap;
 use toml::{Table, Value};
 
 /// One TOML file. Secrets are references: an environment variable or a file.
@@ -43,31 +44,6 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) route: Vec<route::Raw>,
 }
-
-/// Sections and keys that belong to the product but not to this version. `section.key`, or the
-/// section alone.
-const NOT_YET: [&str; 20] = [
-    "oidc",
-    "alerts",
-    "discord",
-    "policy.max_open_per_place",
-    "runtime.question_part",
-    "runtime.connect_pages",
-    "runtime.protocol",
-    "runtime.org",
-    "runtime.project",
-    "runtime.agents",
-    "runtime.native_base_path",
-    "runtime.api_version",
-    "slack.app_token",
-    "slack.subject",
-    "group.discord_roles",
-    "person.discord",
-    "route.mention",
-    "route.confirm",
-    "route.reason_on_deny",
-    "route.thread_by",
-];
 
 /// Reads every section.
 pub(super) fn sections(mut table: Table, check: &mut Check<'_>) -> File {
@@ -181,58 +157,6 @@ fn read<T: DeserializeOwned + JsonSchema + Default>(
     }
 }
 
-/// The library's words for types, in words of the file.
-fn plain(message: &str) -> String {
-    [
-        ("expected u32", "expected a whole number from 0 on"),
-        ("expected f64", "expected a number"),
-        ("expected path string", "expected a path in quotes"),
-        ("expected a string", "expected a text in quotes"),
-        ("expected a boolean", "expected true or false"),
-        ("expected a sequence", "expected a list in [ ]"),
-        ("expected a map", "expected a table in { }"),
-    ]
-    .iter()
-    .fold(message.trim().to_owned(), |text, (from, to)| text.replace(from, to))
-}
-
-/// A section's schema. TOML has no null, so neither has the schema of an optional key.
-pub(super) fn schema_of<T: JsonSchema>() -> Json {
-    let mut schema = SchemaGenerator::default().into_root_schema_for::<T>().to_value();
-    without_null(&mut schema);
-    schema
-}
-
-fn without_null(schema: &mut Json) {
-    match schema {
-        Json::Array(list) => list.iter_mut().for_each(without_null),
-        Json::Object(map) => {
-            if let Some(Json::Array(types)) = map.get_mut("type") {
-                types.retain(|name| name != "null");
-                if let [only] = types.as_slice() {
-                    let only = only.clone();
-                    map.insert("type".into(), only);
-                }
-            }
-            if let Some(Json::Array(forms)) = map.get_mut("anyOf") {
-                forms.retain(|form| form.get("type").is_none_or(|name| name != "null"));
-                if let [Json::Object(only)] = forms.as_slice() {
-                    let only = only.clone();
-                    map.remove("anyOf");
-                    map.extend(only);
-                }
-            }
-            map.values_mut().for_each(without_null);
-        }
-        _ => {}
-    }
-}
-
-fn properties(schema: &Json) -> BTreeMap<&str, &Json> {
-    let map = schema.get("properties").and_then(Json::as_object);
-    map.into_iter().flatten().map(|(key, schema)| (key.as_str(), schema)).collect()
-}
-
 fn strip_unknown(table: &mut Table, schema: &Json, section: &str, at: &str, check: &mut Check<'_>) {
     let known = properties(schema);
     let keys: Vec<String> = table.keys().cloned().collect();
@@ -250,77 +174,5 @@ fn strip_unknown(table: &mut Table, schema: &Json, section: &str, at: &str, chec
                 }
             }
         }
-    }
-}
-
-fn unknown<'k>(
-    check: &mut Check<'_>,
-    at: &str,
-    key: &str,
-    id: &str,
-    known: impl Iterator<Item = &'k &'k str>,
-) {
-    let path = if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
-    if NOT_YET.contains(&id) {
-        check.error(&path, "is not part of this version yet".into(), "remove it".into());
-        return;
-    }
-    let known: Vec<&str> = known.copied().collect();
-    let near = known.iter().map(|other| (distance(key, other), *other)).min();
-    let fix = match near {
-        Some((far, other)) if far <= 1 + other.len() / 5 => format!("did you mean `{other}`?"),
-        _ => format!("remove it; known here: {}", known.join(", ")),
-    };
-    check.error(&path, "is not a known key".into(), fix);
-}
-
-/// How many letters have to be added, dropped or changed, or neighbours swapped.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for (i, from) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, to) in b.iter().enumerate() {
-            let mut best = (rows[i][j] + usize::from(from != to)).min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && a[i - 1] == *to && b[j - 1] == *from {
-                best = best.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
-}
-
-/// How the example writes a key, its comment left out.
-fn sample(section: &str, key: &str) -> Option<&'static str> {
-    let heads = [format!("[{section}]"), format!("[[{section}]]")];
-    EXAMPLE
-        .lines()
-        .map(|line| line.strip_prefix("# ").unwrap_or(line))
-        .skip_while(|line| !heads.iter().any(|head| line.starts_with(head)))
-        .skip(1)
-        .take_while(|line| !line.starts_with('['))
-        .find(|line| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('=')))
-        .map(|line| line.split_once("  #").map_or(line, |(line, _)| line).trim_end())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn near_keys_are_found() {
-        for (a, b, far) in
-            [("api_ulr", "api_url", 1), ("listne", "listen", 1), ("pol", "poll", 1), ("x", "listen", 6)]
-        {
-            assert_eq!(distance(a, b), far, "{a} {b}");
-        }
-    }
-
-    #[test]
-    fn a_sample_is_a_line_of_the_example() {
-        assert_eq!(sample("slack", "name"), Some("name = \"acme\""));
-        assert_eq!(sample("signing", "name"), None);
     }
 }

@@ -9,38 +9,46 @@
 //! a later version says so. The file is not watched: a change needs a restart, except for the
 //! signing keys, which their own module reads again.
 
+mod address;
+mod answer;
 mod check;
 mod database;
 mod details;
 mod finding;
 mod group;
 mod headers;
+mod hints;
 mod load;
 mod person;
 mod policy;
 mod route;
 mod runtime;
+mod schema;
 mod secrets;
 mod server;
 mod signing;
 mod slack;
 mod templates;
 mod warnings;
+mod watch;
 
 #[cfg(test)]
 mod tests;
 
+pub use address::Address;
+pub use answer::AnswerWith;
 pub use database::{Database, DatabaseUrl};
 pub use details::DetailsUrl;
 pub use finding::{Finding, Findings};
 pub use person::{Person, SlackAccount};
 pub use policy::Policy;
-pub use runtime::{Address, AnswerWith, Header, Runtime, RuntimeKind, WatchAs};
+pub use runtime::{Header, Runtime, RuntimeKind};
 pub use secrets::{Env, ProcessEnv};
 pub use server::{PublicUrl, Server};
 pub use signing::{Algorithm, Signing};
 pub use slack::{SLACK_API, Slack, SlackInbound};
 pub use templates::Templates;
+pub use watch::WatchAs;
 
 use crate::domain::routing::{Group, Route};
 use check::Check;
@@ -116,7 +124,7 @@ pub fn example() -> &'static str {
 
 /// The JSON Schema of the file, as pretty-printed JSON.
 pub fn schema() -> String {
-    format!("{:#}\n", load::schema_of::<load::File>())
+    format!("{:#}\n", schema::schema_of::<load::File>())
 }
 
 /// A file that is no TOML. Its text is not repeated: a secret may stand in it.
@@ -144,7 +152,7 @@ fn build(file: load::File, check: &mut Check<'_>) -> Option<Config> {
     let database = database.check(check);
     let policy = policy.check(check);
     let templates = templates.check(check);
-    runtime::same_audience(check, &runtime);
+    answer::same_audience(check, &runtime);
     let public_url = server.public_url.as_ref();
     let runtimes = each("runtime", runtime, |raw, at| raw.check(at, public_url, check));
     let slack = each("slack", slack, |raw, at| raw.check(at, check));

@@ -3,17 +3,20 @@
 //! Invariant: every runtime here is answered as the clicking person's subject; there is no way to
 //! configure one that would be answered as nobody.
 
-use super::check::{Check, Plain, known};
+use super::address::{self, Address, Plain};
+use super::answer::{self, AnswerWith};
+use super::check::{Check, known};
+use super::details::DetailsUrl;
+use super::headers;
 use super::secrets::{SecretRef, TextOrSecret};
 use super::server::PublicUrl;
-use super::{details::DetailsUrl, headers};
-use crate::domain::ids::{RuntimeName, Subject};
+use super::watch::{self, RawWatchAs, WatchAs};
+use crate::domain::ids::RuntimeName;
 use schemars::JsonSchema;
 use secrecy::SecretString;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use url::Url;
 
 /// A system that runs agents and raises interactions.
 #[derive(Debug, Clone)]
@@ -21,7 +24,7 @@ pub struct Runtime {
     pub name: RuntimeName,
     pub kind: RuntimeKind,
     pub address: Address,
-    /// Origins (`https://host[:port]`, as [`Url::origin`] prints them) that an agent card may
+    /// Origins (`https://host[:port]`, as [`url::Url::origin`] prints them) that an agent card may
     /// name besides its own.
     pub allow_origins: Vec<String>,
     /// Plain http is allowed also off this machine.
@@ -47,43 +50,6 @@ pub struct Runtime {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuntimeKind {
     A2a,
-}
-
-/// Where a runtime is found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
-    /// The JSON-RPC interface; its agent card is looked for below it, then at its origin.
-    Endpoint(Url),
-    /// The agent card, which decides.
-    Card(Url),
-}
-
-impl Address {
-    pub fn url(&self) -> &Url {
-        match self {
-            Self::Endpoint(url) | Self::Card(url) => url,
-        }
-    }
-}
-
-/// As whom a runtime is watched that shows each subject only its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WatchAs {
-    /// With the watching credential alone.
-    Credential,
-    /// As each of these.
-    Subjects(Vec<Subject>),
-    /// As every subject that has a link.
-    Linked,
-}
-
-/// How the clicking person's subject is carried to the runtime.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AnswerWith {
-    /// A token of ours that names the person.
-    Jwt { issuer: String, audience: String },
-    /// The watching credential, with the subject in this header.
-    SubjectHeader { header: String },
 }
 
 /// A fixed header.
@@ -123,7 +89,7 @@ pub(super) struct Raw {
     /// How an answer names the person who clicked: `jwt` (a token signed by Countersign) or
     /// `subject_header`.
     #[schemars(required, extend("enum" = ["jwt", "subject_header"]))]
-    answer_with: Option<String>,
+    pub(super) answer_with: Option<String>,
     /// The issuer in tokens. Default: `server.public_url`.
     issuer: Option<String>,
     /// The audience in tokens; each runtime has its own. Needed with `jwt`.
@@ -144,41 +110,6 @@ pub(super) struct Raw {
     dedupe: Option<bool>,
 }
 
-#[derive(Debug, JsonSchema)]
-#[serde(untagged)]
-#[schemars(rename = "WatchAs")]
-enum RawWatchAs {
-    Subjects(Vec<String>),
-    Word(Linked),
-}
-
-#[derive(Debug, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-enum Linked {
-    Linked,
-}
-
-impl<'de> Deserialize<'de> for RawWatchAs {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let why = || serde::de::Error::custom("expected a list of subjects, or \"linked\"");
-        match toml::Value::deserialize(from)? {
-            toml::Value::String(word) if word == "linked" => Ok(Self::Word(Linked::Linked)),
-            toml::Value::Array(list) => {
-                let texts = list.into_iter().map(|item| match item {
-                    toml::Value::String(text) => Ok(text),
-                    _ => Err(why()),
-                });
-                texts.collect::<Result<_, _>>().map(Self::Subjects)
-            }
-            _ => Err(why()),
-        }
-    }
-}
-
-const SUBJECT_HEADER: &str = "Nylorun-Subject";
-const SCOPE: &str = "sessions:own";
-
 impl Raw {
     pub(super) fn check(
         self,
@@ -191,45 +122,25 @@ impl Raw {
         let kind = kind(check, at, self.kind);
         let plain_http = self.plain_http.unwrap_or(false);
         let plain = if plain_http { Plain::Allowed } else { Plain::LoopbackOrSaidSo };
-        let address = address(check, at, self.endpoint.as_deref(), self.card_url.as_deref(), plain);
+        let address =
+            address::of_runtime(check, at, self.endpoint.as_deref(), self.card_url.as_deref(), plain);
         let allow_origins =
-            origins(check, &key("allow_origins"), &self.allow_origins.unwrap_or_default(), plain);
+            address::origins(check, &key("allow_origins"), &self.allow_origins.unwrap_or_default(), plain);
         let has_token = self.token.is_some();
         let token = self.token.and_then(|secret| check.token(&key("token"), &secret));
-        let watch_as = watch_as(check, &key("watch_as"), self.watch_as);
-        let agent = self.agent.filter(|agent| filled(check, &key("agent"), agent));
-        let scopes = scopes(check, &key("scopes"), self.scopes);
-        let subject_header = self.subject_header.unwrap_or_else(|| SUBJECT_HEADER.into());
-        let answer_with = match check
-            .required(at, "answer_with", self.answer_with, "add answer_with = \"jwt\" or \"subject_header\"")
-            .as_deref()
-        {
-            Some("jwt") => jwt(check, at, self.issuer, self.audience, public_url, plain),
-            Some("subject_header") => {
-                if !has_token {
-                    check.required::<()>(
-                        at,
-                        "token",
-                        None,
-                        "add the application key with which to answer: token = { env = \"NAME\" }",
-                    );
-                }
-                if scopes.is_empty() {
-                    check.error(
-                        &key("scopes"),
-                        "the list is empty, but a subject header needs a scope".into(),
-                        format!("write scopes = [\"{SCOPE}\"], or leave the key out"),
-                    );
-                }
-                headers::subject(check, &key("subject_header"), &subject_header)
-                    .then(|| AnswerWith::SubjectHeader { header: subject_header.clone() })
-            }
-            Some(word) => {
-                not_an_answer(check, &key("answer_with"), word);
-                None
-            }
-            None => None,
+        let watch_as = watch::watch_as(check, &key("watch_as"), self.watch_as);
+        let agent = self.agent.filter(|agent| check.filled(&key("agent"), agent));
+        let scopes = answer::scopes(check, &key("scopes"), self.scopes);
+        let subject_header = self.subject_header.clone().unwrap_or_else(|| answer::SUBJECT_HEADER.into());
+        let given = answer::Given {
+            word: self.answer_with,
+            issuer: self.issuer,
+            audience: self.audience,
+            subject_header: self.subject_header,
+            has_token,
+            has_scopes: !scopes.is_empty(),
         };
+        let answer_with = given.check(at, public_url, plain, check);
         let ten_seconds = Duration::from_secs(10);
         let poll = check.duration(&key("poll"), self.poll.as_deref(), ten_seconds, Duration::from_millis(10));
         let on_this_machine = address.as_ref().is_some_and(|address| crate::net::is_loopback(address.url()));
@@ -244,7 +155,7 @@ impl Raw {
             self.details_url.and_then(|text| DetailsUrl::check(check, &key("details_url"), &text, plain));
         let headers =
             headers::fixed(check, &key("headers"), self.headers.unwrap_or_default(), &subject_header);
-        if token.is_none() && !has_token && watch_as == Some(WatchAs::Credential) {
+        if !has_token && watch_as == Some(WatchAs::Credential) {
             check.warn(
                 at,
                 "neither `token` nor `watch_as` is given: only tasks registered by the operator API are seen"
@@ -285,155 +196,6 @@ fn kind(check: &mut Check<'_>, at: &str, kind: Option<String>) -> Option<Runtime
         }
     }
     None
-}
-
-fn address(
-    check: &mut Check<'_>,
-    at: &str,
-    endpoint: Option<&str>,
-    card_url: Option<&str>,
-    plain: Plain,
-) -> Option<Address> {
-    match (endpoint, card_url) {
-        (Some(_), Some(_)) => {
-            check.error(
-                &format!("{at}.card_url"),
-                "`endpoint` and `card_url` are both given".into(),
-                "keep the one that leads to the agent: with `card_url` the agent card decides".into(),
-            );
-            None
-        }
-        (Some(text), None) => check.address(&format!("{at}.endpoint"), text, plain).map(Address::Endpoint),
-        (None, Some(text)) => check.address(&format!("{at}.card_url"), text, plain).map(Address::Card),
-        (None, None) => {
-            if !check.has_finding(&format!("{at}.card_url")) {
-                check.required::<()>(
-                    at,
-                    "endpoint",
-                    None,
-                    "add endpoint = \"https://…\" (the JSON-RPC address), or card_url",
-                );
-            }
-            None
-        }
-    }
-}
-
-/// Origins, as [`Url::origin`] prints them.
-fn origins(check: &mut Check<'_>, key: &str, texts: &[String], plain: Plain) -> Vec<String> {
-    let mut origins = Vec::new();
-    for (at, text) in texts.iter().enumerate() {
-        let path = format!("{key}[{at}]");
-        let Some(url) = check.address(&path, text, plain) else { continue };
-        if url.path() != "/" || url.query().is_some() {
-            check.error(
-                &path,
-                format!("`{text}` is more than an origin"),
-                format!("write \"{}\"", url.origin().ascii_serialization()),
-            );
-        } else {
-            origins.push(url.origin().ascii_serialization());
-        }
-    }
-    origins
-}
-
-fn watch_as(check: &mut Check<'_>, key: &str, raw: Option<RawWatchAs>) -> Option<WatchAs> {
-    match raw {
-        None => Some(WatchAs::Credential),
-        Some(RawWatchAs::Word(Linked::Linked)) => Some(WatchAs::Linked),
-        Some(RawWatchAs::Subjects(texts)) if texts.is_empty() => {
-            check.error(
-                key,
-                "the list is empty".into(),
-                "name subjects, write \"linked\", or leave the key out to watch with the token alone".into(),
-            );
-            None
-        }
-        Some(RawWatchAs::Subjects(texts)) => Some(WatchAs::Subjects(check.subjects(key, &texts))),
-    }
-}
-
-fn filled(check: &mut Check<'_>, key: &str, text: &str) -> bool {
-    let filled = !text.trim().is_empty();
-    if !filled {
-        check.error(key, "is empty".into(), "write a text, or leave the key out".into());
-    }
-    filled
-}
-
-fn scopes(check: &mut Check<'_>, key: &str, scopes: Option<Vec<String>>) -> Vec<String> {
-    let scopes = scopes.unwrap_or_else(|| vec![SCOPE.into()]);
-    for (at, scope) in scopes.iter().enumerate() {
-        if scope.is_empty() || !scope.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\') {
-            check.error(
-                &format!("{key}[{at}]"),
-                format!("`{scope}` is no scope"),
-                "write one scope per element, without spaces: [\"sessions:own\"]".into(),
-            );
-        }
-    }
-    scopes
-}
-
-fn jwt(
-    check: &mut Check<'_>,
-    at: &str,
-    issuer: Option<String>,
-    audience: Option<String>,
-    public_url: Option<&PublicUrl>,
-    plain: Plain,
-) -> Option<AnswerWith> {
-    let path = format!("{at}.issuer");
-    let issuer = match (issuer, public_url) {
-        (Some(text), _) => check.address(&path, &text, plain).map(|_| text),
-        (None, Some(public)) => Some(public.text.clone()),
-        // A public_url that is there but wrong is noted already; a second finding would mislead.
-        (None, None) if check.has_finding("server.public_url") => None,
-        (None, None) => check.required(
-            at,
-            "issuer",
-            None,
-            "add server.public_url, which is the issuer of tokens and where runtimes fetch the public keys",
-        ),
-    };
-    let audience = check
-        .required(
-            at,
-            "audience",
-            audience,
-            "add the audience by which the runtime knows tokens that are for it",
-        )
-        .filter(|text| filled(check, &format!("{at}.audience"), text));
-    Some(AnswerWith::Jwt { issuer: issuer?, audience: audience? })
-}
-
-fn not_an_answer(check: &mut Check<'_>, key: &str, word: &str) {
-    let message = match word {
-        "none" => "answering without a person is refused: this runtime can record who answered".to_owned(),
-        "actor" => "`actor` is not spoken by an a2a runtime".to_owned(),
-        other => format!("`{other}` is no way to answer"),
-    };
-    check.error(key, message, "write \"jwt\" or \"subject_header\"".into());
-}
-
-/// Two runtimes that accept tokens for one audience could replay each other's.
-pub(super) fn same_audience(check: &mut Check<'_>, runtimes: &[Raw]) {
-    let jwt: Vec<(usize, &str)> = runtimes
-        .iter()
-        .enumerate()
-        .filter(|(_, runtime)| runtime.answer_with.as_deref() == Some("jwt"))
-        .filter_map(|(at, runtime)| Some((at, runtime.audience.as_deref()?)))
-        .collect();
-    for (n, (at, audience)) in jwt.iter().enumerate() {
-        if let Some((first, _)) = jwt.iter().take(n).find(|(_, other)| other == audience) {
-            check.error(
-                &format!("runtime[{at}].audience"),
-                format!("`{audience}` is also the audience of runtime[{first}]: each could use tokens meant for the other"),
-                "give each runtime its own audience".into(),
-            );
-        }
-    }
 }
 
 /// A runtime named in a route.

@@ -1,6 +1,7 @@
 //! `[server]`: where we listen and how we are reached.
 
-use super::check::{Check, Plain};
+use super::address::Plain;
+use super::check::Check;
 use super::secrets::SecretRef;
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
@@ -26,6 +27,13 @@ pub struct PublicUrl {
     pub url: Url,
     /// Exactly as written: a token's issuer is compared as text.
     pub text: String,
+}
+
+impl PublicUrl {
+    /// The address of one of our pages; `path` starts with a slash.
+    pub fn page(&self, path: &str) -> String {
+        format!("{}{path}", self.url.as_str().trim_end_matches('/'))
+    }
 }
 
 /// Where Countersign listens, and how it is reached from outside.

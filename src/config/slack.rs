@@ -1,6 +1,7 @@
 //! `[[slack]]`: one installation of our Slack app.
 
-use super::check::{Check, Plain};
+use super::address::Plain;
+use super::check::Check;
 use super::secrets::SecretRef;
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};

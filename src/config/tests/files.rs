@@ -167,3 +167,23 @@ fn a_file_is_loaded_and_a_missing_one_is_named() {
     std::fs::write(&path, GOOD).unwrap();
     assert_eq!(Config::load(&path, &env).unwrap().slack[0].name, "acme");
 }
+
+proptest::proptest! {
+    /// Any damage to a file gives findings or a configuration, never a panic, and no secret.
+    #[test]
+    fn damaged_files_are_findings(at in 0..GOOD.len(), cut in 0..40_usize, put in "[\\[\\]{}=\"'#.,a-z0-9 \\n\u{e4}]{0,6}") {
+        let end = (at + cut).min(GOOD.len());
+        let text = format!("{}{put}{}", &GOOD[..at], &GOOD[end..]);
+        match Config::parse(&text, &env) {
+            Ok(config) => {
+                let shown = format!("{config:?}");
+                proptest::prop_assert!(!shown.contains("sesame"));
+            }
+            Err(findings) => {
+                proptest::prop_assert!(!findings.0.is_empty());
+                proptest::prop_assert!(findings.0.iter().all(|f| !f.message.is_empty() && !f.fix.is_empty()));
+                proptest::prop_assert!(!findings.to_string().contains("sesame"));
+            }
+        }
+    }
+}
