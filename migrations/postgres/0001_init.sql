@@ -42,11 +42,13 @@ CREATE TABLE tasks (
   subject       TEXT,
   state         TEXT NOT NULL CHECK (state IN ('watched', 'ended')),
   registered_ms BIGINT NOT NULL,
+  -- The next read; of an ended task, when it ended.
   due_ms        BIGINT NOT NULL,
   missing_ms    BIGINT,
   PRIMARY KEY (runtime, task)
 );
 CREATE INDEX tasks_due ON tasks (runtime, due_ms) WHERE state = 'watched';
+CREATE INDEX tasks_ended ON tasks (due_ms) WHERE state = 'ended';
 
 CREATE TABLE interactions (
   id            UUID PRIMARY KEY,
@@ -160,6 +162,7 @@ CREATE TABLE clicks (
 );
 CREATE INDEX clicks_interaction ON clicks (interaction_id);
 CREATE INDEX clicks_received ON clicks (received_ms);
+CREATE INDEX clicks_reply ON clicks (received_ms) WHERE reply IS NOT NULL;
 
 CREATE TABLE votes (
   interaction_id UUID NOT NULL REFERENCES interactions (id),
@@ -214,13 +217,15 @@ CREATE TABLE jobs (
   lease_until_ms BIGINT NOT NULL DEFAULT 0,
   lease_epoch    BIGINT NOT NULL DEFAULT 0,
   attempts       BIGINT NOT NULL DEFAULT 0,
+  -- An edit that was wanted once more while it was under way.
+  again          BOOLEAN NOT NULL DEFAULT FALSE,
   last_error     TEXT,
-  done_ms        BIGINT,
   dead_ms        BIGINT
 );
-CREATE INDEX jobs_due ON jobs (priority, available_ms, id) WHERE done_ms IS NULL AND dead_ms IS NULL;
-CREATE INDEX jobs_group ON jobs (group_key, seq) WHERE done_ms IS NULL AND dead_ms IS NULL;
-CREATE UNIQUE INDEX jobs_one_edit ON jobs (ref) WHERE kind = 'edit' AND done_ms IS NULL AND dead_ms IS NULL;
+CREATE INDEX jobs_due ON jobs (priority, available_ms, id) WHERE dead_ms IS NULL;
+CREATE INDEX jobs_group ON jobs (group_key, seq) WHERE dead_ms IS NULL;
+CREATE UNIQUE INDEX jobs_one_edit ON jobs (ref) WHERE kind = 'edit' AND dead_ms IS NULL;
+CREATE INDEX jobs_ref ON jobs (ref);
 
 CREATE TABLE leases (
   name     TEXT PRIMARY KEY,
@@ -249,6 +254,7 @@ CREATE TABLE audit (
   prev         TEXT NOT NULL,
   hash         TEXT NOT NULL
 );
+CREATE INDEX audit_clicker ON audit (clicker) WHERE clicker IS NOT NULL;
 CREATE TABLE audit_head (
   id   BIGINT PRIMARY KEY CHECK (id = 0),
   seq  BIGINT NOT NULL,
@@ -269,5 +275,5 @@ CREATE TABLE unreadable (
   id          UUID PRIMARY KEY,
   source      TEXT NOT NULL,
   received_ms BIGINT NOT NULL,
-  body        TEXT NOT NULL
+  body        BYTEA NOT NULL
 );

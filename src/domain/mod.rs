@@ -3,6 +3,8 @@
 //! Invariant: nothing here reads a clock, a random source, a database or a network; the same
 //! inputs give the same outputs. Imports std, serde, uuid, jiff, the digest's hash and nothing of ours.
 
+pub mod audit;
+pub mod audit_file;
 pub mod card;
 pub mod clock;
 pub mod form;
