@@ -301,7 +301,21 @@ impl Tx {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let of = slots(kinds);
         let sql = CLAIM.of(self);
-        let rows = fetch_all!(self, Claimed, sql, now.0, owner, now.plus(lease).0, limit, of[0], of[1], of[2], of[3], of[4], of[5])?;
+        let rows = fetch_all!(
+            self,
+            Claimed,
+            sql,
+            now.0,
+            owner,
+            now.plus(lease).0,
+            limit,
+            of[0],
+            of[1],
+            of[2],
+            of[3],
+            of[4],
+            of[5]
+        )?;
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
             let Claimed { id, kind, group_key, seq, priority, reference, payload_json, .. } = row;
@@ -384,7 +398,8 @@ impl Tx {
     pub async fn next_due(&mut self, kinds: &[JobKind]) -> Result<Option<Millis>, StoreError> {
         let now = self.now().await?;
         let of = slots(kinds);
-        let row = fetch_optional!(self, (Option<i64>,), NEXT_DUE, now.0, of[0], of[1], of[2], of[3], of[4], of[5])?;
+        let row =
+            fetch_optional!(self, (Option<i64>,), NEXT_DUE, now.0, of[0], of[1], of[2], of[3], of[4], of[5])?;
         Ok(row.and_then(|(due,)| due).map(Millis))
     }
 
