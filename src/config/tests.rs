@@ -6,6 +6,7 @@ use std::time::Duration;
 
 mod bad;
 mod files;
+mod refs;
 
 const GOOD: &str = r#"
 [server]
