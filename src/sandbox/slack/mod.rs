@@ -1,1 +1,50 @@
-//! (being written)
+//! A strict Slack in memory: Web API, signed HTTP interactivity, views, ephemeral messages, the
+//! directory of people, limits, errors and rate limits, with scripted trouble and a world to look
+//! at.
+//!
+//! Invariant: it refuses what Slack refuses, judges lengths on the stored form, and where Slack's
+//! behaviour is unsettled takes the strict reading unless a switch says otherwise. It knows
+//! nothing of the app beyond its three addresses and its signing secret.
+//!
+//! One [`SlackWorld`] is served by [`router`] and driven by its methods (`press`, `fill`,
+//! `submit`, `command`, `event`) or over the control API.
+
+pub mod acme;
+mod api;
+mod control;
+mod controls;
+mod deliver;
+pub mod limits;
+mod payload;
+mod press;
+mod read;
+mod render;
+mod response;
+mod sign;
+mod switches;
+#[cfg(test)]
+mod tests;
+pub mod text;
+mod types;
+pub mod validate;
+mod world;
+
+pub use controls::Input;
+pub use deliver::{ACK, Delivery, Door, Doors, Manner};
+pub use payload::{PressError, Spot};
+pub use read::Payload;
+pub use sign::{Signing, signature};
+pub use switches::{Switches, TextOnlyUpdate, Unit};
+pub use types::{
+    Channel, ChannelKind, Edited, Ephemeral, Group, Install, Message, Recorded, Team, TokenState, User,
+    UserKind, Via, View,
+};
+pub use world::{Builder, SlackWorld};
+
+use std::sync::Arc;
+
+/// Serves `/slack/api/{method}`, `/slack/response/{id}` and `/slack/control/…`. The app's
+/// `api_url` is `{root}/slack/api`; tell the world its root with [`SlackWorld::set_base_url`].
+pub fn router(world: Arc<SlackWorld>) -> axum::Router {
+    api::routes().merge(response::routes()).merge(control::routes()).with_state(world)
+}
