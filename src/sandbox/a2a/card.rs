@@ -1,6 +1,7 @@
 //! The agent card (A2A 1.0 §4.4, §8): public, with a validator and a lifetime.
 
 use super::error::Refusal;
+use super::hooks::When;
 use super::world::A2aWorld;
 use super::{INTERACTIONS_V1, faulty, record};
 use axum::extract::{Path, State};
@@ -96,12 +97,17 @@ pub(super) async fn get(
     let fault = world.faults().take("card");
     record::note(&world, n, |record| record.fault.clone_from(&fault));
     let refuse = |_: &str| Refusal::new(500, "internal", "Scripted by the sandbox.").into_response();
-    let answer = async || {
-        let response = answer(&world, &agent, &headers);
-        record::note(&world, n, |record| record.status = Some(response.status().as_u16()));
-        response
+    let act = move || {
+        let (world, agent, headers) = (Arc::clone(&world), agent.clone(), headers.clone());
+        async move {
+            world.run_hook("card", When::Before);
+            let response = answer(&world, &agent, &headers);
+            record::note(&world, n, |record| record.status = Some(response.status().as_u16()));
+            world.run_hook("card", When::After);
+            response
+        }
     };
-    faulty::around(fault, refuse, answer).await
+    faulty::around(fault, refuse, act).await
 }
 
 fn answer(world: &A2aWorld, agent: &str, headers: &HeaderMap) -> Response {

@@ -30,6 +30,7 @@ pub(super) fn router() -> Router<Arc<A2aWorld>> {
         .route("/end", post(end))
         .route("/answer", post(answer))
         .route("/delete", post(delete))
+        .route("/show", post(show))
         .route("/card", post(card))
         .route("/switches", get(async |State(world): World| Json(world.switches())).post(switches))
         .route("/faults", post(fault).delete(clear_faults))
@@ -131,6 +132,22 @@ struct DeleteOf {
 
 async fn delete(State(world): World, Json(body): Json<DeleteOf>) -> Response {
     done(world.delete(&body.task_id), "the task is not there")
+}
+
+/// What is not given ends: listed again, shown in its true state.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ShowOf {
+    task_id: String,
+    #[serde(default)]
+    unlisted: bool,
+    state: Option<String>,
+}
+
+async fn show(State(world): World, Json(body): Json<ShowOf>) -> Response {
+    let did =
+        world.unlist(&body.task_id, body.unlisted) && world.show_as(&body.task_id, body.state.as_deref());
+    done(did, "the task is not there")
 }
 
 #[derive(Deserialize)]

@@ -1,7 +1,8 @@
 //! Scripted trouble around one call.
 //!
-//! Invariant: what happens "after" really happens: the operation is complete before its answer is
-//! held, replaced or cut. Known limit: HTTP cannot be told to drop a connection from inside a
+//! Invariants: what happens "after" really happens: the operation is complete before its answer is
+//! held, replaced or cut. What has arrived is carried out even when its client hangs up meanwhile,
+//! also when it was held on the way: a client's time limit takes nothing back. Known limit: HTTP cannot be told to drop a connection from inside a
 //! handler, so a lost answer is a body that breaks at once: to a client an unknown outcome.
 
 use crate::sandbox::faults::Fault;
@@ -17,25 +18,28 @@ use std::time::Duration;
 pub(super) async fn around<F>(
     fault: Option<Fault>,
     refuse: impl FnOnce(&str) -> Response,
-    act: impl Fn() -> F,
+    act: impl Fn() -> F + Send + 'static,
 ) -> Response
 where
-    F: Future<Output = Response>,
+    F: Future<Output = Response> + Send + 'static,
 {
     match fault {
-        None => act().await,
+        None => finished(act()).await,
         Some(Fault::Delay { ms }) => {
-            pause(ms).await;
-            act().await
+            finished(async move {
+                pause(ms).await;
+                act().await
+            })
+            .await
         }
         Some(Fault::DelayAnswer { ms }) => {
-            let answer = act().await;
+            let answer = finished(act()).await;
             pause(ms).await;
             answer
         }
         Some(Fault::Status { code, retry_after, body }) => status(code, retry_after, body),
         Some(Fault::StatusAfter { code }) => {
-            act().await;
+            finished(act()).await;
             status(code, None, None)
         }
         Some(Fault::Refuse { error }) => refuse(&error),
@@ -44,20 +48,30 @@ where
             broken(Bytes::new())
         }
         Some(Fault::Lost { ms }) => {
-            act().await;
+            finished(act()).await;
             pause(ms).await;
             broken(Bytes::new())
         }
-        Some(Fault::CutAnswer) => cut(act().await).await,
+        Some(Fault::CutAnswer) => cut(finished(act()).await).await,
         Some(Fault::Html) => {
             Html("<!doctype html><title>Welcome</title><p>Nothing to see here.").into_response()
         }
         Some(Fault::NoContent) => StatusCode::NO_CONTENT.into_response(),
         Some(Fault::Duplicate) => {
-            act().await;
-            act().await
+            finished(act()).await;
+            finished(act()).await
         }
     }
+}
+
+/// Runs to its end whether or not the client still waits.
+async fn finished(act: impl Future<Output = Response> + Send + 'static) -> Response {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a stand-in finishes what has arrived; it has no supervisor"
+    )]
+    let running = tokio::spawn(act);
+    running.await.unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
 async fn pause(ms: u64) {

@@ -72,7 +72,7 @@ pub(super) fn list(call: &Call<'_>, fields: &Fields<'_>) -> Result<Value, A2aErr
         let mut found: Vec<(&TaskView, i64)> = inner
             .tasks
             .values()
-            .filter(|task| call.sees(inner, task))
+            .filter(|task| call.sees(inner, task) && !task.unlisted)
             .filter(|task| context.is_none_or(|context| task.context == context))
             .map(|task| (task, task.read_status(now)))
             .filter(|(_, read)| status.is_none_or(|status| read.state == status))
@@ -92,6 +92,10 @@ pub(super) fn list(call: &Call<'_>, fields: &Fields<'_>) -> Result<Value, A2aErr
                 write_token(&(*at_ms, task.id.clone()), &filters)
             }
             _ => String::new(),
+        };
+        let next = match fields.text("pageToken")? {
+            Some(token) if switches.endless_pages => token.to_owned(),
+            _ => next,
         };
         let tasks: Vec<Value> = page.iter().map(|(task, _)| render::task(task, &show)).collect();
         Ok(json!({"tasks": tasks, "nextPageToken": next, "pageSize": size, "totalSize": total}))

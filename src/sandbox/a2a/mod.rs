@@ -22,6 +22,7 @@ mod card;
 mod control;
 mod error;
 mod faulty;
+mod hooks;
 mod jwt;
 mod list;
 mod model;

@@ -91,6 +91,9 @@ pub struct Ask {
     /// Off: the status message is plain text, without the extension's metadata.
     #[serde(default = "yes")]
     pub metadata: bool,
+    /// Off: the metadata is there, but `extensions` does not list it.
+    #[serde(default = "yes")]
+    pub listed: bool,
     /// Default: the state that belongs to the kind.
     #[serde(default)]
     pub state: Option<State>,
@@ -111,6 +114,7 @@ impl Ask {
             reason: None,
             detail: Map::new(),
             metadata: true,
+            listed: true,
             state: None,
         }
     }
@@ -275,6 +279,10 @@ pub struct TaskView {
     pub context: String,
     pub owner: String,
     pub(super) status: Status,
+    /// The name written instead of the true state's: a state no client knows.
+    pub(super) shown_as: Option<String>,
+    /// Reads by id find it, lists do not.
+    pub(super) unlisted: bool,
     /// A lagging replica's status, and until when it is read.
     pub(super) stale: Option<(i64, Status)>,
     /// All statuses so far, oldest first; what a stream sends.
@@ -294,6 +302,8 @@ impl TaskView {
             owner: owner.to_owned(),
             transitions: vec![status.clone()],
             status,
+            shown_as: None,
+            unlisted: false,
             stale: None,
             interactions: Vec::new(),
             history: Vec::new(),

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
 
 /// What of a task a caller is shown.
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent choice")]
 pub(super) struct Show {
     /// `None` = the server's default, everything.
     pub(super) history: Option<usize>,
@@ -15,6 +16,8 @@ pub(super) struct Show {
     /// The extension's metadata; off for a client that did not name it where that is needed.
     pub(super) metadata: bool,
     pub(super) message_id: bool,
+    /// Members without a value are written out.
+    pub(super) defaults: bool,
     /// A read at this time, which may be stale; `None` = the true status.
     pub(super) read_at_ms: Option<i64>,
 }
@@ -26,6 +29,7 @@ impl Show {
             artifacts: true,
             metadata: extension_named || !switches.metadata_needs_header,
             message_id: switches.status_message_id,
+            defaults: switches.default_fields,
             read_at_ms: None,
         }
     }
@@ -55,7 +59,8 @@ pub(super) fn task(task: &TaskView, show: &Show) -> Value {
 
 /// The TaskStatus object, with the open interaction where there is one.
 pub(super) fn status(task: &TaskView, status: &Status, show: &Show) -> Value {
-    let mut out = json!({"state": status.state, "timestamp": timestamp(status.at_ms)});
+    let state = task.shown_as.as_deref().unwrap_or_else(|| status.state.name());
+    let mut out = json!({"state": state, "timestamp": timestamp(status.at_ms)});
     let asked = status.open.as_deref().and_then(|id| task.interaction(id));
     let (id, text) = match (asked, &status.text) {
         (Some(asked), _) => (asked.id.clone(), asked.ask.wording()),
@@ -64,6 +69,13 @@ pub(super) fn status(task: &TaskView, status: &Status, show: &Show) -> Value {
     };
     let mut message = json!({"role": "ROLE_AGENT", "taskId": task.id, "contextId": task.context,
         "parts": [{"text": text}]});
+    if show.defaults {
+        message["parts"][0]["filename"] = "".into();
+        message["parts"][0]["mediaType"] = "".into();
+        message["extensions"] = json!([]);
+        message["referenceTaskIds"] = json!([]);
+        message["metadata"] = Value::Null;
+    }
     if show.message_id {
         message["messageId"] = id.into();
     }
@@ -78,7 +90,9 @@ pub(super) fn status(task: &TaskView, status: &Status, show: &Show) -> Value {
         if let Some(detail) = asked.ask.detail_object() {
             open.insert("detail".into(), detail);
         }
-        message["extensions"] = json!([INTERACTIONS_V1]);
+        if asked.ask.listed {
+            message["extensions"] = json!([INTERACTIONS_V1]);
+        }
         message["metadata"] = json!({INTERACTIONS_V1: open});
     }
     out["message"] = message;

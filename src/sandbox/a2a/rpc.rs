@@ -4,6 +4,7 @@
 
 use super::auth::{Caller, Identity};
 use super::error::{A2aError, Code, Refusal};
+use super::hooks::When;
 use super::ops::{self, Call};
 use super::world::A2aWorld;
 use super::{INTERACTIONS_V1, faulty, record, render};
@@ -31,33 +32,8 @@ pub(super) async fn post(
     record::note(&world, n, |record| record.fault.clone_from(&fault));
 
     let refuse = |name: &str| error(&id, &A2aError::scripted(name));
-    let act = async || {
-        let arrived = Arrived { world: &world, agent: &agent, uri: &uri, headers: &headers };
-        let (response, code, refusal) = match arrived.caller(n).await {
-            Err(refusal) => {
-                let code = refusal.code;
-                (refusal.into_response(), None, Some(code))
-            }
-            Ok(identity) => match arrived.result(parsed.as_ref(), &identity).await {
-                Err(Refused::Http(refusal)) => {
-                    let code = refusal.code;
-                    (refusal.into_response(), None, Some(code))
-                }
-                Err(Refused::A2a(refused)) => (error(&id, &refused), Some(refused.code.number()), None),
-                Ok(result) => {
-                    let answer = json!({"jsonrpc": "2.0", "id": id, "result": result});
-                    (respond(&answer, world.switches().round_trip), None, None)
-                }
-            },
-        };
-        record::note(&world, n, |record| {
-            record.status = Some(response.status().as_u16());
-            record.error = code;
-            record.refusal = refusal;
-        });
-        response
-    };
-    faulty::around(fault, refuse, act).await
+    let arrived = Arc::new(Arrived { world, agent, uri, headers, method, id: id.clone(), body: parsed, n });
+    faulty::around(fault, refuse, move || Arc::clone(&arrived).answer()).await
 }
 
 fn is_id(id: &Value) -> bool {
@@ -84,29 +60,59 @@ impl From<A2aError> for Refused {
 }
 
 /// A request as far as it is read.
-struct Arrived<'a> {
-    world: &'a A2aWorld,
-    agent: &'a str,
-    uri: &'a Uri,
-    headers: &'a HeaderMap,
+struct Arrived {
+    world: Arc<A2aWorld>,
+    agent: String,
+    uri: Uri,
+    headers: HeaderMap,
+    method: String,
+    id: Value,
+    /// `None` = not JSON.
+    body: Option<Value>,
+    /// Its number in the record.
+    n: u64,
 }
 
-impl Arrived<'_> {
+impl Arrived {
+    async fn answer(self: Arc<Self>) -> Response {
+        self.world.run_hook(&self.method, When::Before);
+        let (response, code, refusal) = match self.result().await {
+            Ok(result) => {
+                let answer = json!({"jsonrpc": "2.0", "id": self.id, "result": result});
+                (respond(&answer, self.world.switches().round_trip), None, None)
+            }
+            Err(Refused::A2a(refused)) => (error(&self.id, &refused), Some(refused.code.number()), None),
+            Err(Refused::Http(refused)) => {
+                let code = refused.code;
+                (refused.into_response(), None, Some(code))
+            }
+        };
+        record::note(&self.world, self.n, |record| {
+            record.status = Some(response.status().as_u16());
+            record.error = code;
+            record.refusal = refusal;
+        });
+        self.world.run_hook(&self.method, When::After);
+        response
+    }
+
     /// Content type, credential, subject, agent.
-    async fn caller(&self, n: u64) -> Result<Identity, Refusal> {
-        if !is_json(self.headers) {
+    async fn caller(&self) -> Result<Identity, Refusal> {
+        if !is_json(&self.headers) {
             return Err(Refusal::new(415, "content_type", "Send application/json."));
         }
-        let identity = self.world.auth().identify(self.headers, self.world.now_ms()).await?;
-        record::note_caller(self.world, n, &identity);
-        if !self.world.with(|inner| inner.cards.contains_key(self.agent)) {
+        let identity = self.world.auth().identify(&self.headers, self.world.now_ms()).await?;
+        record::note_caller(&self.world, self.n, &identity);
+        if !self.world.with(|inner| inner.cards.contains_key(&self.agent)) {
             return Err(Refusal::new(404, "agent_not_found", "There is no such agent."));
         }
         Ok(identity)
     }
 
-    /// Envelope, version, method.
-    async fn result(&self, body: Option<&Value>, identity: &Identity) -> Result<Value, Refused> {
+    /// Caller, envelope, version, method.
+    async fn result(&self) -> Result<Value, Refused> {
+        let identity = self.caller().await.map_err(Refused::Http)?;
+        let body = self.body.as_ref();
         let body = body.ok_or_else(|| A2aError::new(Code::Parse, "The body is not JSON"))?;
         let envelope = |message: &str| A2aError::new(Code::Envelope, message);
         let body = body.as_object().ok_or_else(|| envelope("Send one request object"))?;
@@ -118,7 +124,7 @@ impl Arrived<'_> {
         }
         let method = body.get("method").and_then(Value::as_str);
         let method = method.ok_or_else(|| envelope("method must be a string"))?;
-        version(self.headers, self.uri)?;
+        version(&self.headers, &self.uri)?;
         let empty = Map::new();
         let params = match body.get("params") {
             None | Some(Value::Null) => &empty,
@@ -129,10 +135,10 @@ impl Arrived<'_> {
             return Err(Refused::Http(Refusal::new(403, "scope_required", "This credential only watches.")));
         }
         let call = Call {
-            world: self.world,
-            agent: self.agent,
+            world: &self.world,
+            agent: &self.agent,
             caller: &identity.caller,
-            extension: names_extension(self.headers),
+            extension: names_extension(&self.headers),
         };
         Ok(ops::run(&call, method, params).await?)
     }

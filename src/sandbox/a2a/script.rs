@@ -178,11 +178,25 @@ impl A2aWorld {
         deleted
     }
 
+    /// Hides a task from lists, or shows it again; reads by id still find it.
+    pub fn unlist(&self, task_id: &str, unlisted: bool) -> bool {
+        self.task_mut(task_id, |task| task.unlisted = unlisted)
+    }
+
+    /// Writes another state name than the true one (`None` ends that).
+    pub fn show_as(&self, task_id: &str, state: Option<&str>) -> bool {
+        self.task_mut(task_id, |task| task.shown_as = state.map(str::to_owned))
+    }
+
     /// Adds an artifact to a task.
     pub fn add_artifact(&self, task_id: &str, artifact: Value) -> bool {
-        let added = self.with(|inner| inner.tasks.get_mut(task_id).map(|task| task.artifacts.push(artifact)));
+        self.task_mut(task_id, |task| task.artifacts.push(artifact))
+    }
+
+    fn task_mut(&self, task_id: &str, change: impl FnOnce(&mut TaskView)) -> bool {
+        let changed = self.with(|inner| inner.tasks.get_mut(task_id).map(change));
         self.touch();
-        added.is_some()
+        changed.is_some()
     }
 }
 

@@ -72,6 +72,10 @@ pub struct Switches {
     pub status_message_id: bool,
     /// Numbers of metadata pass through doubles (`1` becomes `1.0`) and keys change their order.
     pub round_trip: bool,
+    /// Members without a value are written out (`filename: ""`, `extensions: []`), as some servers do.
+    pub default_fields: bool,
+    /// Every page of a list names the same next page.
+    pub endless_pages: bool,
     /// `SendMessage` answers `{message}` instead of `{task}`.
     pub answer_with_message: bool,
 }
@@ -93,6 +97,8 @@ impl Default for Switches {
             approvals_in_history: false,
             status_message_id: true,
             round_trip: false,
+            default_fields: false,
+            endless_pages: false,
             answer_with_message: false,
         }
     }

@@ -4,6 +4,7 @@
 
 use super::auth::{Auth, AuthMode, Watch};
 use super::card::CardSpec;
+use super::hooks::Hooks;
 use super::model::{InteractionView, State, TaskView};
 use super::record::Recorded;
 use super::render;
@@ -94,6 +95,7 @@ pub struct A2aWorld {
     pub(super) time: Time,
     pub(super) origin: Option<String>,
     pub(super) keep_requests: usize,
+    pub(super) hooks: Hooks,
     seed: String,
     inner: Mutex<Inner>,
     auth: Mutex<Arc<Auth>>,
@@ -118,6 +120,7 @@ impl A2aWorld {
             time: setup.time,
             origin: setup.origin,
             keep_requests: setup.keep_requests,
+            hooks: Hooks::default(),
             seed: setup.seed.unwrap_or_else(random_seed),
             inner: Mutex::new(inner),
             auth: Mutex::new(Arc::new(Auth::new(setup.auth, setup.watchers))),

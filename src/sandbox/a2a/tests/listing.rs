@@ -103,3 +103,18 @@ async fn only_visible_tasks_of_this_agent_are_listed() {
     let list = bed.call_as("lee@example.com", "ListTasks", json!({})).await;
     assert_eq!(ids(&list), [theirs.task_id]);
 }
+
+#[tokio::test]
+async fn pages_can_be_endless() {
+    let bed = Bed::new().await;
+    for _ in 0..3 {
+        bed.world.open(approval());
+    }
+    let first = bed.call("ListTasks", json!({"pageSize": 1})).await;
+    let token = first["result"]["nextPageToken"].clone();
+    bed.world.switch(|switches| switches.endless_pages = true);
+    for _ in 0..2 {
+        let next = bed.call("ListTasks", json!({"pageSize": 1, "pageToken": token})).await;
+        assert_eq!(next["result"]["nextPageToken"], token);
+    }
+}

@@ -122,3 +122,52 @@ async fn history_may_list_approvals_and_status_messages_may_lack_an_id() {
     let answer = bed.call("GetTask", json!({"id": opened.task_id})).await;
     assert_eq!(answer["result"]["history"][0]["messageId"], "m-1");
 }
+
+#[tokio::test]
+async fn a_client_that_hangs_up_takes_nothing_back() {
+    let bed = Bed::new().await;
+    let opened = bed.world.open(approval());
+    bed.world.faults().add(Rule::next("SendMessage", Fault::Delay { ms: 300 }));
+    let hasty = tokio::time::timeout(Duration::from_millis(100), attempt(&bed, &opened)).await;
+    assert!(hasty.is_err(), "the client gave up first");
+    let applied = |world: &A2aWorld| (world.state(&opened.task_id) == Some(State::Working)).then_some(());
+    assert!(bed.world.until(Duration::from_secs(10), applied).await.is_some());
+}
+
+#[tokio::test]
+async fn hooks_put_an_event_into_a_race() {
+    let bed = Bed::new().await;
+    let opened = bed.world.open(approval());
+    let id = opened.interaction_id.clone();
+    bed.world.before_next("SendMessage", move |world| {
+        let subject = "lee@example.com".to_owned();
+        let decision = Decision::Approved(false);
+        assert!(
+            world.answer_elsewhere(&id, Elsewhere { subject, decision, history: false, message_id: None })
+        );
+    });
+    refused(&bed.call("SendMessage", approve(&opened, "m-1")).await, -32004);
+    assert_eq!(bed.world.interaction(&opened.interaction_id).unwrap().approved_by(), Some("lee@example.com"));
+
+    let task = opened.task_id.clone();
+    bed.world.after_next("GetTask", move |world| assert!(world.end(&task, State::Completed, None)));
+    assert_eq!(bed.state(&opened).await, "TASK_STATE_WORKING");
+    assert_eq!(bed.state(&opened).await, "TASK_STATE_COMPLETED");
+}
+
+#[tokio::test]
+async fn tasks_may_be_unlisted_shown_in_an_unknown_state_or_written_with_defaults() {
+    let bed = Bed::new().await;
+    let ask = Ask { listed: false, ..Ask::approval("pager", "page") };
+    let opened = bed.world.open(Open::new("dana@example.com", ask));
+    assert!(bed.world.unlist(&opened.task_id, true));
+    assert_eq!(bed.call("ListTasks", json!({})).await["result"]["totalSize"], 0);
+    bed.world.show_as(&opened.task_id, Some("TASK_STATE_DREAMING"));
+    assert_eq!(bed.state(&opened).await, "TASK_STATE_DREAMING");
+    bed.world.show_as(&opened.task_id, None);
+    bed.world.switch(|switches| switches.default_fields = true);
+    let answer = bed.call("GetTask", json!({"id": opened.task_id})).await;
+    let message = &answer["result"]["status"]["message"];
+    assert_eq!((&message["extensions"], &message["parts"][0]["filename"]), (&json!([]), &json!("")));
+    assert_eq!(message["metadata"][INTERACTIONS_V1]["interactionId"], opened.interaction_id);
+}
