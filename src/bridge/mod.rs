@@ -1,2 +1,3 @@
 //! (being written)
+pub mod carrier;
 pub mod ports;

@@ -43,6 +43,41 @@ pub trait Connector: Send + Sync {
 
     /// Reads what the connector needs of the runtime's self-description, if that is due.
     fn refresh<'a>(&'a self) -> BoxFuture<'a, Result<(), ConnectorError>>;
+
+    /// Rises when the runtime's self-description has changed: what waits because credentials or
+    /// configuration were wrong is tried again at once.
+    fn generation(&self) -> u64 {
+        0
+    }
+
+    /// Whether the connector watches as every linked subject and wants to be told of them.
+    fn wants_linked(&self) -> bool {
+        false
+    }
+
+    /// The subjects that have a link now, for a connector that wants them. Takes effect with the
+    /// next pass.
+    fn linked(&self, _subjects: Vec<Subject>) {}
+}
+
+/// Says to a runtime who calls. Made anew for every attempt: never stored, never logged.
+pub trait Carrier: Send + Sync {
+    /// The headers that make a call the subject's, or (`None`) the watching credential's.
+    fn carry(&self, subject: Option<&Subject>, at: Millis)
+    -> Result<Vec<(String, SecretString)>, CarryError>;
+
+    /// Whether an answer can be carried as this subject at all; pure.
+    fn takes(&self, subject: &Subject) -> bool;
+}
+
+/// Why an identity cannot be put on a call.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CarryError {
+    #[error("this person cannot be named to this runtime")]
+    Unmappable,
+    /// A credential or a key is missing or unreadable: for operators.
+    #[error("{what}")]
+    NotReady { what: String },
 }
 
 /// A page of readings; `next` is `None` at the end of the pass.
