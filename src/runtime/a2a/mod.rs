@@ -20,8 +20,6 @@ mod settings;
 mod types;
 mod wire;
 
-#[cfg(test)]
-mod tests;
 
 pub use interactions::URI;
 pub use settings::{A2aSettings, Address, QuestionPart, Watch};
