@@ -20,7 +20,6 @@ mod settings;
 mod types;
 mod wire;
 
-
 pub use interactions::URI;
 pub use settings::{A2aSettings, Address, QuestionPart, Watch};
 
