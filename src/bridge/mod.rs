@@ -1,3 +1,2 @@
 //! (being written)
-pub mod carrier;
 pub mod ports;
