@@ -1,2 +1,137 @@
-//! (being written)
+//! The use cases: what happens between a runtime's interaction and a person's click.
+//!
+//! Invariant: one transaction decides and writes the jobs; workers do the talking; nothing held in
+//! memory is needed to answer correctly (what is cached here is only ever re-read).
+
+pub mod audit;
+pub mod cards;
+pub mod click;
+pub mod deliver;
+pub mod directory;
+mod draw;
+mod effects;
+pub mod explain;
+pub mod notices;
+pub mod observe;
 pub mod ports;
+pub mod reconcile;
+pub mod send;
+pub mod supervisor;
+
+use crate::domain::clock::{Clock, Millis};
+use crate::domain::ids::{Ids, RuntimeName};
+use crate::domain::interaction::Machine;
+use crate::domain::routing::{Group, Route};
+use crate::store::{Store, StoreError};
+use directory::{Directory, People};
+use ports::{ChatPlatform, Connector};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the configuration says about who may do what, and where it goes.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    pub routes: Vec<Route>,
+    pub groups: Vec<Group>,
+    pub people: People,
+    pub deliver_within: Duration,
+    pub group_max_age: Duration,
+    pub require_full_view: bool,
+}
+
+/// Everything the use cases work with.
+pub struct Bridge {
+    pub store: Store,
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub rules: Rules,
+    pub connectors: BTreeMap<String, Arc<dyn Connector>>,
+    pub platforms: BTreeMap<String, Arc<dyn ChatPlatform>>,
+    pub directory: Directory,
+    /// This process, as the owner of leases.
+    pub owner: String,
+    /// The deployment's prefix of idempotency keys.
+    pub prefix: String,
+    /// When this process began: posts of unknown outcome wait from here too.
+    pub started: Millis,
+}
+
+impl Bridge {
+    /// Puts the use cases together. The store must be migrated.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn new(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
+        rules: Rules,
+        connectors: Vec<Arc<dyn Connector>>,
+        platforms: Vec<Arc<dyn ChatPlatform>>,
+    ) -> Result<Arc<Self>, StoreError> {
+        let prefix = store.message_prefix().await?;
+        let known = store.read(|tx| Box::pin(async move { tx.installs().await })).await?;
+        let started = clock.now();
+        let owner = ids.uuid().simple().to_string();
+        Ok(Arc::new(Self {
+            store,
+            clock,
+            ids,
+            rules,
+            connectors: connectors.into_iter().map(|c| (c.runtime().as_str().to_owned(), c)).collect(),
+            platforms: platforms.into_iter().map(|p| (p.install().to_owned(), p)).collect(),
+            directory: Directory::new(known),
+            owner,
+            prefix,
+            started,
+        }))
+    }
+
+    fn connector(&self, runtime: &RuntimeName) -> Option<&Arc<dyn Connector>> {
+        self.connectors.get(runtime.as_str())
+    }
+
+    /// Makes an alert stand until [`Bridge::all_clear`]: an ERROR log, a metric, a reason in `/readyz`.
+    pub async fn alert(&self, key: &str, text: &str) {
+        let (key, text) = (key.to_owned(), text.to_owned());
+        let now = self.clock.now();
+        let (log_key, log_text) = (key.clone(), text.clone());
+        let fresh = self
+            .store
+            .write(move |tx| Box::pin(async move { tx.raise_alert(&key, &text, now).await }))
+            .await;
+        match fresh {
+            Ok(true) => {
+                metrics::counter!("countersign_alerts_total").increment(1);
+                tracing::error!(alert = log_key, "{log_text}");
+            }
+            Ok(false) => {}
+            Err(error) => tracing::error!(alert = log_key, %error, "{log_text} (and it could not be stored)"),
+        }
+    }
+
+    /// What the alert was about is well again.
+    pub async fn all_clear(&self, key: &str) {
+        let key = key.to_owned();
+        let cleared = self.store.write(move |tx| Box::pin(async move { tx.clear_alert(&key).await })).await;
+        if let Err(error) = cleared {
+            tracing::warn!(%error, "an alert could not be cleared");
+        }
+    }
+}
+
+/// The group in which an interaction's answers are delivered in order.
+fn answer_group(id: crate::domain::ids::InteractionId) -> String {
+    format!("a:{}", id.0.simple())
+}
+
+/// The group in which a card's post and edits are sent in order.
+fn card_group(id: crate::domain::ids::CardId) -> String {
+    format!("c:{}", id.0.simple())
+}
+
+/// Whether nothing can happen to it any more.
+fn is_settled(machine: &Machine) -> bool {
+    matches!(machine.state, crate::domain::interaction::State::Settled { .. })
+}

@@ -272,6 +272,37 @@ impl Tx {
         Ok(exec!(self, EDITED, id.0, rev, confirm.map(|at| at.0))? == 1)
     }
 
+    /// The post that was announced did not happen: it waits again.
+    pub async fn post_not_sent(&mut self, id: CardId) -> Result<(), StoreError> {
+        exec!(self, "UPDATE cards SET state = 'queued', posting_ms = NULL WHERE id = $1 AND state = 'posting'", id.0)
+            .map(|_| ())
+    }
+
+    /// The edit that was announced was not sent after all.
+    pub async fn edit_not_sent(&mut self, id: CardId) -> Result<(), StoreError> {
+        exec!(self, "UPDATE cards SET editing_ms = NULL WHERE id = $1", id.0).map(|_| ())
+    }
+
+    /// Remembers that a place takes no cards, until a look shows otherwise.
+    pub async fn mark_place(
+        &mut self,
+        place: &str,
+        code: &str,
+        at: Millis,
+        check: Millis,
+    ) -> Result<(), StoreError> {
+        exec!(
+            self,
+            "INSERT INTO bad_places (place, code, since_ms, check_ms) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (place) DO UPDATE SET code = excluded.code, check_ms = excluded.check_ms",
+            place,
+            code,
+            at.0,
+            check.0
+        )
+        .map(|_| ())
+    }
+
     /// Stores the tokens of a drawing. Repeating the same drawing stores them again without harm.
     pub async fn insert_tokens(
         &mut self,

@@ -28,6 +28,8 @@ pub struct Interaction {
     pub routed: bool,
     /// What cards should show; rises with every visible change.
     pub rev: i64,
+    /// When it asked to be read again.
+    pub read_due: Option<Millis>,
     pub machine: Machine,
     version: i64,
 }
@@ -80,6 +82,7 @@ struct Row {
     opened_ms: i64,
     read_ms: i64,
     missing_ms: Option<i64>,
+    read_due_ms: Option<i64>,
     routed: bool,
     rev: i64,
     version: i64,
@@ -89,7 +92,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, runtime, agent, task, external, context, seen_as, form_json, digest, owner, state, how_json, ",
-            "settled_ms, contra_ms, contra_count, claims, opened_ms, read_ms, missing_ms, routed, rev, version ",
+            "settled_ms, contra_ms, contra_count, claims, opened_ms, read_ms, missing_ms, read_due_ms, routed, rev, version ",
             "FROM interactions ",
             $rest
         )
@@ -237,6 +240,7 @@ impl Tx {
             opened_ms,
             read_ms,
             missing_ms,
+            read_due_ms,
             routed,
             rev,
             version,
@@ -278,6 +282,7 @@ impl Tx {
             opened: Millis(opened_ms),
             routed,
             rev,
+            read_due: read_due_ms.map(Millis),
             machine: Machine {
                 state,
                 digest: Digest::from_hex(digest),
@@ -339,6 +344,7 @@ impl Tx {
         self.save_votes(before, &after).await?;
         self.save_claims(before, &after, at).await?;
         before.rev = rev;
+        before.read_due = read_due;
         before.version += 1;
         before.machine = after;
         Ok(())
@@ -439,6 +445,24 @@ impl Tx {
             .into_iter()
             .map(open_task)
             .collect())
+    }
+
+    /// Since when each unsettled interaction of a task has not been found.
+    pub async fn missing_since(
+        &mut self,
+        runtime: &RuntimeName,
+        task: &str,
+    ) -> Result<Vec<Option<Millis>>, StoreError> {
+        Ok(fetch_all!(
+            self,
+            (Option<i64>,),
+            "SELECT missing_ms FROM interactions WHERE runtime = $1 AND task = $2 AND state <> 'settled'",
+            runtime.as_str(),
+            task
+        )?
+        .into_iter()
+        .map(|(at,)| at.map(Millis))
+        .collect())
     }
 
     /// How many are not settled, and how many went as `gone` since a moment.

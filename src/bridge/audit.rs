@@ -1,0 +1,60 @@
+//! What is recorded about a decision.
+//!
+//! Invariant: every decision of a person and every end of an interaction leaves a row in the same
+//! transaction that makes it so. The chain itself is the store's.
+
+use super::Bridge;
+use crate::domain::audit::AuditEntry;
+use crate::domain::clock::Millis;
+use crate::domain::form::Digest;
+use crate::store::clicks::Click;
+use crate::store::interactions::Interaction;
+use crate::store::{StoreError, Tx};
+
+/// The parts of a row that depend on what happened.
+#[derive(Debug, Default)]
+pub(super) struct Row<'a> {
+    pub event: &'a str,
+    pub subject: Option<&'a str>,
+    pub digest: Option<&'a Digest>,
+    pub decision: Option<&'a str>,
+    pub rule: Option<&'a str>,
+    pub policy: Option<&'a str>,
+    pub said: Option<&'a str>,
+    pub reason: Option<&'a str>,
+}
+
+/// The chat account behind a click, as the audit log writes it.
+#[must_use]
+pub fn clicker(click: &Click) -> String {
+    let realm = click.realm.as_deref().or(click.home_team.as_deref()).or(click.team.as_deref()).unwrap_or_default();
+    format!("{}:{realm}:{}", click.platform.as_str(), click.chat_user)
+}
+
+impl Bridge {
+    /// Appends a row; last in its transaction, because the chain's head is locked from here on.
+    pub(super) async fn record(
+        &self,
+        tx: &mut Tx,
+        interaction: Option<&Interaction>,
+        click: Option<&Click>,
+        row: Row<'_>,
+        at: Millis,
+    ) -> Result<(), StoreError> {
+        let text = |part: Option<&str>| part.map(ToOwned::to_owned);
+        let entry = AuditEntry {
+            event: row.event.to_owned(),
+            runtime: interaction.map(|i| i.key.runtime.as_str().to_owned()),
+            interaction: interaction.map(|i| i.key.external.clone()),
+            subject: text(row.subject),
+            digest: row.digest.map(|digest| digest.as_str().to_owned()),
+            decision: text(row.decision),
+            rule: text(row.rule),
+            policy: text(row.policy),
+            runtime_said: text(row.said),
+            clicker: click.map(clicker),
+            reason: text(row.reason),
+        };
+        tx.record(entry, at, self.ids.random()).await.map(|_| ())
+    }
+}

@@ -1,0 +1,594 @@
+//! Posting cards, finding posts of unknown outcome, editing.
+//!
+//! Invariants: a row says "sent" before the call is made; a post of unknown outcome is looked for
+//! before it is made again; a card's edits are one at a time, each drawn from the newest state, and
+//! a final state is never followed by another.
+//!
+//! Known races and the decisions taken:
+//! - our post returns after a press has told us the message: the same message is the same card, another
+//!   one is a copy and is removed;
+//! - the lease was lost while posting: the completion finds the card live elsewhere and removes its own;
+//! - an edit's outcome is unknown (also one in flight at a crash): the newest state is sent again, and a
+//!   final one once more a minute later, because the lost one may still land.
+
+use super::click::JobEnd;
+use super::effects::priority;
+use super::ports::{Call, ChatError, ChatPlatform, Destination, Drawn, Marks, MessageRef};
+use super::{Bridge, card_group, is_settled};
+use crate::domain::card::{Card, Control};
+use crate::domain::clock::Millis;
+use crate::domain::ids::CardId;
+use crate::domain::place::{Place, Target};
+use crate::domain::routing::route;
+use crate::store::StoreError;
+use crate::store::cards::{CardRow, CardState};
+use crate::store::interactions::Interaction;
+use crate::store::jobs::Job;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A post of unknown outcome is looked for this long after it was sent (or after our start).
+const LOOK_AFTER: Duration = Duration::from_secs(5);
+/// Two looks that find nothing, this far apart, and it is posted again.
+const LOOK_APART: Duration = Duration::from_secs(30);
+/// Where nothing can be looked for, this long, and it is posted again.
+const BLIND_WAIT: Duration = Duration::from_secs(60);
+/// After an edit of unknown outcome the final state is sent once more.
+const CONFIRM_AFTER: Duration = Duration::from_secs(60);
+const REFUSED_CREDENTIALS: Duration = Duration::from_secs(60);
+const BAD_PLACE_CHECK: Duration = Duration::from_secs(600);
+
+pub(super) fn backoff(attempts: i64) -> Duration {
+    let power = u32::try_from(attempts.clamp(1, 7) - 1).unwrap_or(6);
+    Duration::from_secs(2u64.pow(power).min(60))
+}
+
+impl Bridge {
+    async fn load_card(&self, id: CardId) -> Result<Option<(CardRow, Interaction)>, StoreError> {
+        self.store
+            .read(|tx| {
+                Box::pin(async move {
+                    let Some(card) = tx.card(id).await? else { return Ok(None) };
+                    let Some(interaction) = tx.interaction(card.interaction, false).await? else { return Ok(None) };
+                    Ok(Some((card, interaction)))
+                })
+            })
+            .await
+    }
+
+    /// Posts a card, or finds out what became of its post.
+    pub(super) async fn post(self: &Arc<Self>, job: &Job) -> Result<JobEnd, StoreError> {
+        let Some((card, interaction)) = self.load_card(CardId(job.reference)).await? else { return Ok(JobEnd::Done) };
+        let Some(platform) = self.platforms.get(&card.install).cloned() else {
+            return self.place_refused(&card, &interaction, "install not configured").await;
+        };
+        match (card.state, card.posting) {
+            (CardState::Queued, _) if is_settled(&interaction.machine) => {
+                self.set_state(card.id, CardState::Unposted).await?;
+                Ok(JobEnd::Done)
+            }
+            (CardState::Queued, _) => self.post_now(job, &platform, &card, &interaction).await,
+            (CardState::Posting, Some(sent)) => self.find_post(job, &platform, &card, &interaction, sent).await,
+            (CardState::Posting, None) => self.post_now(job, &platform, &card, &interaction).await,
+            _ => Ok(JobEnd::Done),
+        }
+    }
+
+    async fn set_state(&self, card: CardId, state: CardState) -> Result<(), StoreError> {
+        self.store.write(move |tx| Box::pin(async move { tx.set_card_state(card, state).await })).await
+    }
+
+    /// The channel of a card's place: by id, or pinned by name at its first use.
+    async fn channel_of(
+        &self,
+        platform: &Arc<dyn ChatPlatform>,
+        card: &CardRow,
+    ) -> Result<Result<String, ChatError>, StoreError> {
+        if let Some(channel) = &card.channel {
+            return Ok(Ok(channel.clone()));
+        }
+        let Ok(place) = Place::parse(&card.place) else {
+            return Ok(Err(ChatError::Place { code: "unreadable_place".into() }));
+        };
+        let name = match &place.target {
+            Target::SlackChannel(id) => return Ok(Ok(id.clone())),
+            Target::SlackName(name) => name.clone(),
+        };
+        let install = card.install.clone();
+        let (key, wanted) = (install.clone(), name.clone());
+        if let Some(pinned) = self.store.read(|tx| Box::pin(async move { tx.pin(&key, &wanted).await })).await? {
+            return Ok(Ok(pinned));
+        }
+        match platform.resolve(&place.target).await {
+            Ok(channel) => {
+                let (now, pinned) = (self.clock.now(), channel.clone());
+                self.store
+                    .write(move |tx| Box::pin(async move { tx.set_pin(&install, &name, &pinned, now).await }))
+                    .await?;
+                Ok(Ok(channel))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    async fn post_now(
+        self: &Arc<Self>,
+        job: &Job,
+        platform: &Arc<dyn ChatPlatform>,
+        card: &CardRow,
+        interaction: &Interaction,
+    ) -> Result<JobEnd, StoreError> {
+        let channel = match self.channel_of(platform, card).await? {
+            Ok(channel) => channel,
+            Err(error) => return self.post_failed(job, card, interaction, error, false).await,
+        };
+        if let Err(wait) = platform.reserve(&Call::Post { channel: &channel }) {
+            return Ok(JobEnd::paced(self.clock.now().plus(wait)));
+        }
+        let (rev, view) = (interaction.rev, self.card_of(interaction, &card.install));
+        let Some(mut drawn) =
+            self.draw_and_store(platform, card, interaction, &view, rev, Some(&channel)).await?
+        else {
+            return Ok(JobEnd::Done);
+        };
+        let compact = job.payload.get("compact").and_then(serde_json::Value::as_bool).unwrap_or_default();
+        if compact {
+            drawn.body = drawn.compact.clone();
+        }
+        let to = Destination { channel, thread: card.thread.clone() };
+        match platform.post(&to, &drawn, card.id, rev).await {
+            Ok(at) => {
+                self.post_done(platform, card, &at, rev).await?;
+                Ok(JobEnd::Done)
+            }
+            Err(ChatError::Payload { code, pointer }) if !compact => {
+                tracing::error!(install = card.install, code, pointer, "a card was refused; a plainer one is tried");
+                drawn.body = drawn.compact.clone();
+                match platform.post(&to, &drawn, card.id, rev).await {
+                    Ok(at) => {
+                        self.post_done(platform, card, &at, rev).await?;
+                        Ok(JobEnd::Done)
+                    }
+                    Err(error) => self.post_failed(job, card, interaction, error, true).await,
+                }
+            }
+            Err(error) => self.post_failed(job, card, interaction, error, true).await,
+        }
+    }
+
+    /// Draws a card at a revision with durable tokens, and stores that a send is under way. `None`
+    /// when the card is past it.
+    async fn draw_and_store(
+        self: &Arc<Self>,
+        platform: &Arc<dyn ChatPlatform>,
+        card: &CardRow,
+        interaction: &Interaction,
+        view: &Card,
+        rev: i64,
+        channel: Option<&str>,
+    ) -> Result<Option<Drawn>, StoreError> {
+        let id = card.id;
+        let known = if card.post_rev.is_some() && !view.controls.is_empty() {
+            self.store.read(|tx| Box::pin(async move { tx.tokens_of(id, rev).await })).await?
+        } else {
+            vec![]
+        };
+        let tokens: Vec<(Control, String)> = view
+            .controls
+            .iter()
+            .map(|control| {
+                known.iter().find(|(c, _)| c == control).cloned().unwrap_or_else(|| (*control, self.new_token()))
+            })
+            .collect();
+        let marks = Marks { card: id, rev, tokens: tokens.clone() };
+        let drawn = platform.draw(view, &marks);
+        let (cut, now) = (drawn.cut, self.clock.now());
+        let digest = interaction.machine.digest.clone();
+        let channel = channel.map(ToOwned::to_owned);
+        let stored = self
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let ours = match &channel {
+                        Some(channel) => tx.post_sent(id, now, rev, channel, cut).await?,
+                        None => tx.edit_sent(id, now, cut).await?,
+                    };
+                    if ours {
+                        tx.insert_tokens(id, rev, &digest, &tokens).await?;
+                    }
+                    Ok(ours)
+                })
+            })
+            .await?;
+        Ok(stored.then_some(drawn))
+    }
+
+    fn new_token(&self) -> String {
+        format!("k_{}", data_encoding::BASE64URL_NOPAD.encode(&self.ids.random()))
+    }
+
+    /// A post came back with its message: the card is live, or this message is a second copy.
+    async fn post_done(
+        self: &Arc<Self>,
+        platform: &Arc<dyn ChatPlatform>,
+        card: &CardRow,
+        at: &MessageRef,
+        rev: i64,
+    ) -> Result<(), StoreError> {
+        let (id, message, now) = (card.id, at.clone(), self.clock.now());
+        let stray = self
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    if tx.posted(id, &message, rev).await? {
+                        let Some(card) = tx.card(id).await? else { return Ok(false) };
+                        let newer = tx.interaction(card.interaction, false).await?.filter(|i| i.rev != rev);
+                        if let Some(interaction) = newer {
+                            let urgency =
+                                if is_settled(&interaction.machine) { priority::FINAL } else { priority::INTERIM };
+                            tx.queue_edit(id.0, &card_group(id), 1, urgency, now).await?;
+                        }
+                        return Ok(false);
+                    }
+                    let known = tx.card(id).await?.and_then(|card| card.at());
+                    Ok(known.is_some_and(|known| known != message))
+                })
+            })
+            .await?;
+        if stray {
+            self.remove_stray(platform, card.id, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a second copy; one that cannot be deleted is edited like the card.
+    async fn remove_stray(
+        &self,
+        platform: &Arc<dyn ChatPlatform>,
+        card: CardId,
+        at: &MessageRef,
+    ) -> Result<(), StoreError> {
+        match platform.delete(at).await {
+            Ok(()) | Err(ChatError::Gone { .. }) => {
+                let at = at.clone();
+                self.store.write(move |tx| Box::pin(async move { tx.delete_copy(&at).await })).await
+            }
+            Err(error) => {
+                tracing::warn!(%card, %error, "a second copy could not be removed; it is edited like the card");
+                let (at, now) = (at.clone(), self.clock.now());
+                self.store
+                    .write(move |tx| {
+                        Box::pin(async move {
+                            if tx.insert_copy(card, &at).await? {
+                                tx.queue_edit(card.0, &card_group(card), 1, priority::INTERIM, now).await?;
+                            }
+                            Ok(())
+                        })
+                    })
+                    .await
+            }
+        }
+    }
+
+    /// A post's outcome is unknown: look for it before posting again.
+    async fn find_post(
+        self: &Arc<Self>,
+        job: &Job,
+        platform: &Arc<dyn ChatPlatform>,
+        card: &CardRow,
+        interaction: &Interaction,
+        sent: Millis,
+    ) -> Result<JobEnd, StoreError> {
+        let now = self.clock.now();
+        let look_at = sent.max(self.started).plus(LOOK_AFTER);
+        if now < look_at {
+            return Ok(JobEnd::paced(look_at));
+        }
+        let Some(channel) = card.channel.clone() else {
+            let id = card.id;
+            self.store.write(move |tx| Box::pin(async move { tx.post_not_sent(id).await })).await?;
+            return Ok(JobEnd::paced(now));
+        };
+        if let Err(wait) = platform.reserve(&Call::Find) {
+            return Ok(JobEnd::paced(now.plus(wait)));
+        }
+        let place = Destination { channel, thread: card.thread.clone() };
+        match platform.find(&place, card.id, sent).await {
+            Ok(mut found) if !found.is_empty() => {
+                // The oldest stays; a timestamp of the platform sorts as text of equal length does.
+                found.sort_by(|a, b| (a.message.len(), &a.message).cmp(&(b.message.len(), &b.message)));
+                let mut found = found.into_iter();
+                if let Some(first) = found.next() {
+                    self.post_done(platform, card, &first, card.post_rev.unwrap_or_default()).await?;
+                }
+                for copy in found {
+                    self.remove_stray(platform, card.id, &copy).await?;
+                }
+                Ok(JobEnd::Done)
+            }
+            Ok(_) if card.empty_reads >= 1 && card.empty_read.is_some_and(|first| now.since(first) >= LOOK_APART) => {
+                self.post_again(job, platform, card, interaction).await
+            }
+            Ok(_) => {
+                let id = card.id;
+                self.store.write(move |tx| Box::pin(async move { tx.post_not_found(id, now).await })).await?;
+                Ok(JobEnd::paced(now.plus(LOOK_APART)))
+            }
+            Err(ChatError::Unreadable { .. } | ChatError::Place { .. }) => {
+                let again = sent.max(self.started).plus(BLIND_WAIT);
+                if now < again {
+                    return Ok(JobEnd::paced(again));
+                }
+                self.post_again(job, platform, card, interaction).await
+            }
+            Err(ChatError::Paced { after }) => Ok(JobEnd::paced(now.plus(after))),
+            Err(ChatError::Auth { code, needed }) => self.credentials_refused(card, &code, &needed).await,
+            Err(error) => Ok(JobEnd::again(now.plus(backoff(job.attempts)), error.to_string())),
+        }
+    }
+
+    async fn post_again(
+        self: &Arc<Self>,
+        job: &Job,
+        platform: &Arc<dyn ChatPlatform>,
+        card: &CardRow,
+        interaction: &Interaction,
+    ) -> Result<JobEnd, StoreError> {
+        if is_settled(&interaction.machine) {
+            self.set_state(card.id, CardState::Unposted).await?;
+            return Ok(JobEnd::Done);
+        }
+        self.post_now(job, platform, card, interaction).await
+    }
+
+    /// A post did not work. `sent` when the row says that a send was under way.
+    async fn post_failed(
+        self: &Arc<Self>,
+        job: &Job,
+        card: &CardRow,
+        interaction: &Interaction,
+        error: ChatError,
+        sent: bool,
+    ) -> Result<JobEnd, StoreError> {
+        let now = self.clock.now();
+        if let ChatError::Unknown { what } = error {
+            return Ok(JobEnd::again(now.plus(LOOK_AFTER), what));
+        }
+        // Everything else says that nothing was posted.
+        if sent {
+            let id = card.id;
+            self.store.write(move |tx| Box::pin(async move { tx.post_not_sent(id).await })).await?;
+        }
+        match error {
+            ChatError::Paced { after } => Ok(JobEnd::paced(now.plus(after))),
+            ChatError::Auth { code, needed } => self.credentials_refused(card, &code, &needed).await,
+            ChatError::Unavailable { what } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), what)),
+            ChatError::Unreadable { code } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), code)),
+            other => self.place_refused(card, interaction, &other.to_string()).await,
+        }
+    }
+
+    async fn credentials_refused(&self, card: &CardRow, code: &str, needed: &str) -> Result<JobEnd, StoreError> {
+        self.alert(
+            &format!("chat:{}", card.install),
+            &format!("{} refuses our credentials ({code} {needed}); its queue is kept", card.install),
+        )
+        .await;
+        Ok(JobEnd::Retry {
+            at: self.clock.now().plus(REFUSED_CREDENTIALS),
+            error: format!("{code} {needed}"),
+            counted: false,
+        })
+    }
+
+    /// A place takes no card: it is marked, operators are told, and the route's fallback is used.
+    async fn place_refused(
+        self: &Arc<Self>,
+        card: &CardRow,
+        interaction: &Interaction,
+        why: &str,
+    ) -> Result<JobEnd, StoreError> {
+        self.alert(&format!("place:{}", card.place), &format!("{} takes no card: {why}", card.place)).await;
+        let bridge = Arc::clone(self);
+        let (id, place, why, now) = (card.id, card.place.clone(), why.to_owned(), self.clock.now());
+        let was_fallback = card.fallback;
+        let fallback = route(&self.rules.routes, &interaction.key, &interaction.form)
+            .map(|route| route.fallback.clone())
+            .unwrap_or_default();
+        let interaction = interaction.id;
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    tx.set_card_state(id, CardState::Failed).await?;
+                    tx.mark_place(&place, &why, now, now.plus(BAD_PLACE_CHECK)).await?;
+                    let Some(current) = tx.interaction(interaction, true).await? else { return Ok(()) };
+                    if was_fallback || is_settled(&current.machine) {
+                        return Ok(());
+                    }
+                    for place in fallback {
+                        let (text, install) = (place.to_string(), place.install.clone());
+                        bridge.queue_card(tx, interaction, &text, &install, true, now).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await?;
+        Ok(JobEnd::Done)
+    }
+
+    /// Brings a card's message up to date.
+    pub(super) async fn edit(self: &Arc<Self>, job: &Job) -> Result<JobEnd, StoreError> {
+        let Some((card, interaction)) = self.load_card(CardId(job.reference)).await? else { return Ok(JobEnd::Done) };
+        let (CardState::Live, Some(at)) = (card.state, card.at()) else { return Ok(JobEnd::Done) };
+        let Some(platform) = self.platforms.get(&card.install).cloned() else { return Ok(JobEnd::Done) };
+        let now = self.clock.now();
+        let (rev, settled) = (interaction.rev, is_settled(&interaction.machine));
+        let id = card.id;
+        let copies = self.store.read(|tx| Box::pin(async move { tx.copies_of(id).await })).await?;
+        let confirm_due = card.confirm.is_some_and(|at| at <= now);
+        if card.shown_rev == Some(rev) && card.editing.is_none() && !confirm_due && copies.is_empty() {
+            return match card.confirm {
+                Some(at) => Ok(JobEnd::paced(at)),
+                None => Ok(JobEnd::Done),
+            };
+        }
+        if let Err(wait) = platform.reserve(&Call::Edit) {
+            return Ok(JobEnd::paced(now.plus(wait)));
+        }
+        let view = self.card_of(&interaction, &card.install);
+        let Some(drawn) = self.draw_and_store(&platform, &card, &interaction, &view, rev, None).await? else {
+            return Ok(JobEnd::Done);
+        };
+        let mut result = platform.edit(&at, &drawn).await;
+        if let Err(ChatError::Payload { code, pointer }) = &result {
+            tracing::error!(install = card.install, code, pointer, "an edit was refused; a plainer one is tried");
+            let plain = Drawn { body: drawn.compact.clone(), ..drawn.clone() };
+            result = platform.edit(&at, &plain).await;
+        }
+        match result {
+            Ok(()) => {
+                for copy in &copies {
+                    self.edit_copy(&platform, copy, &drawn).await?;
+                }
+                // An earlier edit may still land after this one: the final state goes once more.
+                let confirm = (settled && card.editing.is_some() && !confirm_due).then(|| now.plus(CONFIRM_AFTER));
+                let newest = self
+                    .store
+                    .write(move |tx| {
+                        Box::pin(async move {
+                            tx.edited(id, rev, confirm).await?;
+                            Ok(tx.card(id).await?.is_some())
+                        })
+                    })
+                    .await?;
+                let again = self.load_card(id).await?.is_some_and(|(_, interaction)| interaction.rev != rev);
+                Ok(match (again, confirm) {
+                    (true, _) => JobEnd::paced(now),
+                    (false, Some(at)) if newest => JobEnd::paced(at),
+                    _ => JobEnd::Done,
+                })
+            }
+            Err(error) => self.edit_failed(job, &platform, &card, &interaction, &drawn, error).await,
+        }
+    }
+
+    async fn edit_copy(
+        &self,
+        platform: &Arc<dyn ChatPlatform>,
+        copy: &MessageRef,
+        drawn: &Drawn,
+    ) -> Result<(), StoreError> {
+        match platform.edit(copy, drawn).await {
+            Err(ChatError::Gone { .. } | ChatError::NotEditable { .. }) => {
+                let copy = copy.clone();
+                self.store.write(move |tx| Box::pin(async move { tx.delete_copy(&copy).await })).await
+            }
+            Err(error) => {
+                tracing::warn!(install = platform.install(), %error, "a copy could not be edited");
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    async fn edit_failed(
+        self: &Arc<Self>,
+        job: &Job,
+        platform: &Arc<dyn ChatPlatform>,
+        card: &CardRow,
+        interaction: &Interaction,
+        drawn: &Drawn,
+        error: ChatError,
+    ) -> Result<JobEnd, StoreError> {
+        let now = self.clock.now();
+        let id = card.id;
+        let had_unknown = card.editing.is_some();
+        match error {
+            ChatError::Unknown { what } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), what)),
+            ChatError::Paced { after } => {
+                self.nothing_edited(id, had_unknown).await?;
+                Ok(JobEnd::paced(now.plus(after)))
+            }
+            ChatError::Unavailable { what } => {
+                self.nothing_edited(id, had_unknown).await?;
+                Ok(JobEnd::again(now.plus(backoff(job.attempts)), what))
+            }
+            ChatError::Auth { code, needed } => {
+                self.nothing_edited(id, had_unknown).await?;
+                self.credentials_refused(card, &code, &needed).await
+            }
+            ChatError::Gone { .. } => {
+                self.set_state(id, CardState::Gone).await?;
+                self.last_card_lost(card, interaction).await?;
+                Ok(JobEnd::Done)
+            }
+            ChatError::NotEditable { code } => {
+                self.set_state(id, CardState::Frozen).await?;
+                if is_settled(&interaction.machine)
+                    && let Some(at) = card.at()
+                {
+                    let to = Destination { channel: at.channel, thread: Some(at.message) };
+                    if let Err(error) = platform.post(&to, drawn, id, interaction.rev).await {
+                        tracing::warn!(install = card.install, %error, "the outcome could not be put into the thread");
+                    }
+                }
+                tracing::warn!(install = card.install, code, "a card can never be edited again");
+                Ok(JobEnd::Done)
+            }
+            other => {
+                self.nothing_edited(id, had_unknown).await?;
+                self.alert(&format!("edit:{}", card.install), &format!("an edit was refused for good: {other}")).await;
+                Ok(JobEnd::Dead(other.to_string()))
+            }
+        }
+    }
+
+    /// The edit that was announced did not happen; one before it may still be in doubt.
+    async fn nothing_edited(&self, id: CardId, had_unknown: bool) -> Result<(), StoreError> {
+        if had_unknown {
+            return Ok(());
+        }
+        self.store.write(move |tx| Box::pin(async move { tx.edit_not_sent(id).await })).await
+    }
+
+    /// A card's message is gone. When no other is left of an open interaction, it is posted once to the
+    /// route's fallback.
+    async fn last_card_lost(self: &Arc<Self>, card: &CardRow, interaction: &Interaction) -> Result<(), StoreError> {
+        if is_settled(&interaction.machine) {
+            return Ok(());
+        }
+        let id = interaction.id;
+        let others = self.store.read(|tx| Box::pin(async move { tx.cards_of(id).await })).await?;
+        let alive = |row: &&CardRow| {
+            matches!(row.state, CardState::Live | CardState::Posting | CardState::Queued) && row.id != card.id
+        };
+        if others.iter().any(|row| alive(&row)) {
+            return Ok(());
+        }
+        self.place_lost(card, interaction).await
+    }
+
+    async fn place_lost(self: &Arc<Self>, card: &CardRow, interaction: &Interaction) -> Result<(), StoreError> {
+        self.alert(
+            &format!("card:{}", card.id),
+            &format!("the last card of interaction {} was deleted in {}", interaction.id.short(), card.place),
+        )
+        .await;
+        let bridge = Arc::clone(self);
+        let (id, now) = (interaction.id, self.clock.now());
+        let fallback = route(&self.rules.routes, &interaction.key, &interaction.form)
+            .map(|route| route.fallback.clone())
+            .unwrap_or_default();
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    for place in fallback {
+                        let (text, install) = (place.to_string(), place.install.clone());
+                        bridge.queue_card(tx, id, &text, &install, true, now).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+}

@@ -1,0 +1,470 @@
+//! A press on its way: stored, then judged.
+//!
+//! Invariant: [`Bridge::store_press`] has committed before anything is acknowledged, and does no more
+//! than that; everything that may take time (who is it, are they allowed) is a job of its own.
+//!
+//! Known races and the decisions taken:
+//! - the press comes before our post returned: the row and its tokens exist already, and the press
+//!   tells us the message's id;
+//! - the press is on a stray second copy: the copy is remembered and edited with the rest;
+//! - the facts change between reading them and the transaction: the state and the digest are checked
+//!   again inside it, the rest is checked again before the answer leaves.
+
+use super::directory::Directory;
+use super::effects::{Cause, priority};
+use super::ports::{ChatPlatform, Identity, MessageRef, Pressed, PressedBy};
+use super::{Bridge, card_group};
+use crate::domain::card::Control;
+use crate::domain::clock::Millis;
+use crate::domain::form::Decision;
+use crate::domain::ids::{AnswerId, ClickId, Subject};
+use crate::domain::interaction::{Action, Event, Press, Right, State};
+use crate::domain::notice::Notice;
+use crate::domain::policy::{Judgement, Question, Rule, Standing, Verdict, judge};
+use crate::domain::routing::{Approver, Route, policy_hash, route};
+use crate::store::cards::CardState;
+use crate::store::clicks::{Click, ClickState, ClickedControl, NewClick};
+use crate::store::interactions::Interaction;
+use crate::store::jobs::{JobKind, NewJob};
+use crate::store::{StoreError, Tx};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long "could not be checked" is tried again before the clicker is told so.
+const CHECK_FOR: Duration = Duration::from_secs(30);
+
+/// What a job of the bridge ended in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobEnd {
+    Done,
+    /// Again at that time; `counted` when it was really tried.
+    Retry {
+        at: Millis,
+        error: String,
+        counted: bool,
+    },
+    /// Given up; operators see it.
+    Dead(String),
+}
+
+impl JobEnd {
+    pub(super) fn again(at: Millis, error: impl Into<String>) -> Self {
+        Self::Retry { at, error: error.into(), counted: true }
+    }
+
+    pub(super) fn paced(at: Millis) -> Self {
+        Self::Retry { at, error: String::new(), counted: false }
+    }
+}
+
+impl Bridge {
+    /// Stores a press. `verified_by` are the installs whose secret verified the delivery. Returns
+    /// whether it was new; either way it may be acknowledged when this returns `Ok`.
+    pub async fn store_press(self: &Arc<Self>, pressed: Pressed, verified_by: &[String]) -> Result<bool, StoreError> {
+        let id = ClickId(self.ids.uuid());
+        let now = self.clock.now();
+        let by_payload = self.directory.install_of(&pressed, verified_by);
+        let verified_by = verified_by.to_vec();
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let token = tx.token(&pressed.token).await?;
+                    // A token of an install that this secret does not speak for is no token here.
+                    let token = token.filter(|token| verified_by.contains(&token.install));
+                    let install = match (&token, &by_payload) {
+                        (Some(token), Some(named)) if *named == token.install => Some(named.clone()),
+                        (Some(token), None) => Some(token.install.clone()),
+                        (_, named) => named.clone(),
+                    };
+                    let token = token.filter(|token| install.as_deref() == Some(token.install.as_str()));
+                    let new = NewClick {
+                        id,
+                        dedupe_key: &pressed.dedupe_key,
+                        install: install.as_deref(),
+                        platform: pressed.platform,
+                        chat_user: &pressed.by.user,
+                        home_team: pressed.by.home_team.as_deref(),
+                        team: pressed.team.as_deref(),
+                        enterprise: pressed.enterprise.as_deref(),
+                        org_install: pressed.org_install,
+                        channel: pressed.channel.as_deref(),
+                        message: pressed.message.as_deref(),
+                        thread: pressed.thread.as_deref(),
+                        own_message: pressed.own_message,
+                        reply: pressed.reply.as_ref().map(secrecy::ExposeSecret::expose_secret),
+                        pressed: token.as_ref().map(|token| ClickedControl {
+                            interaction: token.interaction,
+                            card: token.card,
+                            control: token.control.clone(),
+                            shown: token.digest.clone(),
+                            cut: token.cut,
+                        }),
+                        received: now,
+                    };
+                    if !tx.insert_click(&new).await? {
+                        return Ok(false);
+                    }
+                    if let (Some(token), Some(channel), Some(message)) =
+                        (&token, pressed.channel.clone(), pressed.message.clone())
+                    {
+                        learn_message(tx, token.card, &MessageRef { channel, message }, now).await?;
+                    }
+                    tx.queue(NewJob {
+                        kind: JobKind::Decide,
+                        group: format!("k:{}", id.0.simple()),
+                        seq: 0,
+                        priority: priority::DECIDE,
+                        reference: id.0,
+                        payload: json!({}),
+                        available: now,
+                    })
+                    .await?;
+                    Ok(true)
+                })
+            })
+            .await
+    }
+
+    /// Keeps the raw text of a delivery that was signed and cannot be read, and alerts.
+    pub async fn store_unreadable(&self, source: &str, body: String) -> Result<(), StoreError> {
+        let (id, now, source) = (self.ids.uuid(), self.clock.now(), source.to_owned());
+        let alert = format!("unreadable:{source}");
+        let body: String = body.chars().map(|c| if c == '\0' { '\u{fffd}' } else { c }).collect();
+        self.store
+            .write(move |tx| Box::pin(async move { tx.insert_unreadable(id, &source, now, &body).await }))
+            .await?;
+        self.alert(&alert, "a signed delivery could not be read; its raw text is kept").await;
+        Ok(())
+    }
+
+    /// Judges a stored click.
+    pub(super) async fn decide(self: &Arc<Self>, click: ClickId) -> Result<JobEnd, StoreError> {
+        let now = self.clock.now();
+        let Some(mut click) = self.store.read(|tx| Box::pin(async move { tx.click(click).await })).await? else {
+            return Ok(JobEnd::Done);
+        };
+        if click.state != ClickState::Stored {
+            return Ok(JobEnd::Done);
+        }
+        let install = click.install.clone().unwrap_or_default();
+        let Some(platform) = self.platforms.get(&install).cloned() else {
+            return self.refuse_early(click, Rule::Person, "not_installed", Notice::NotInstalled, now).await;
+        };
+        let Some(pressed) = click.pressed.clone() else {
+            self.strip(&platform, &click).await;
+            return self.refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now).await;
+        };
+        let Some(interaction) = self.interaction(pressed.interaction).await? else {
+            return self.refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now).await;
+        };
+        let action = match Control::parse(&pressed.control) {
+            Some(Control::Approve) => Action::Decide(Decision::Approve),
+            Some(Control::Deny) => Action::Decide(Decision::Deny { reason: None }),
+            Some(Control::Withdraw) => Action::Withdraw,
+            None => {
+                return self.refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now).await;
+            }
+        };
+
+        // Everything that is read over the network, before the transaction.
+        let by = PressedBy { user: click.chat_user.clone(), home_team: click.home_team.clone() };
+        let profile = self.profile(&platform, &by).await;
+        click.realm = profile.key.as_ref().map(|key| key.realm.clone());
+        let found = route(&self.rules.routes, &interaction.key, &interaction.form).cloned();
+        let facts = Facts {
+            subject: self.linked(&install, &profile),
+            memberships: self.memberships(&platform, found.as_ref(), &click.chat_user).await,
+            standing: profile.standing,
+            install: install.clone(),
+        };
+        let voters = self.voters(&interaction, found.as_ref(), &action).await?;
+        let undetermined_until = click.received.plus(CHECK_FOR);
+
+        let bridge = Arc::clone(self);
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let Some(mut interaction) = tx.interaction(pressed.interaction, true).await? else {
+                        return Ok(JobEnd::Done);
+                    };
+                    let judged = bridge.judge_press(&interaction, &click, &action, &facts);
+                    let policy = found.as_ref().map(|route| policy_hash(route, &bridge.rules.groups));
+                    let cause = Cause {
+                        click: Some(&click),
+                        subject: facts.subject.as_ref().map(Subject::as_str),
+                        policy: policy.as_deref(),
+                        said: None,
+                    };
+                    if judged.verdict == Verdict::Undetermined && now < undetermined_until {
+                        return Ok(JobEnd::again(now.plus(Duration::from_secs(3)), "could not be checked yet"));
+                    }
+                    // The state machine names the refusals that are about the state itself.
+                    let (true, Some(subject)) = (lets_the_machine_speak(&judged), facts.subject.clone()) else {
+                        let notice = bridge.refusal(&judged, &click, found.as_ref(), &interaction);
+                        let decision =
+                            if judged.verdict == Verdict::Undetermined { "undetermined" } else { "refused" };
+                        bridge
+                            .refuse_click(
+                                tx,
+                                Some(&interaction),
+                                &click,
+                                judged.rule,
+                                judged.rule.as_str(),
+                                decision,
+                                &notice,
+                                &cause,
+                                now,
+                            )
+                            .await?;
+                        return Ok(JobEnd::Done);
+                    };
+                    let press = Press {
+                        click: click.id,
+                        answer: AnswerId(bridge.ids.uuid()),
+                        subject,
+                        action,
+                        shown: pressed.shown.clone(),
+                        deliver_until: click.received.plus(bridge.rules.deliver_within),
+                        approvals: found.as_ref().map_or(1, |route| route.approvals.max(1)),
+                        voters,
+                    };
+                    bridge.apply(tx, &mut interaction, Event::Press(press), &cause, now).await?;
+                    Ok(JobEnd::Done)
+                })
+            })
+            .await
+    }
+
+    pub(super) async fn interaction(
+        &self,
+        id: crate::domain::ids::InteractionId,
+    ) -> Result<Option<Interaction>, StoreError> {
+        self.store.read(|tx| Box::pin(async move { tx.interaction(id, false).await })).await
+    }
+
+    /// Policy's word on a press.
+    fn judge_press(&self, interaction: &Interaction, click: &Click, action: &Action, facts: &Facts) -> Judgement {
+        let pressed = click.pressed.as_ref();
+        judge(&Question {
+            machine: &interaction.machine,
+            form: &interaction.form,
+            owner: interaction.owner.as_ref(),
+            route: route(&self.rules.routes, &interaction.key, &interaction.form),
+            groups: &self.rules.groups,
+            subject: facts.subject.as_ref(),
+            standing: facts.standing,
+            memberships: &facts.memberships,
+            install: Some(&facts.install),
+            action,
+            shown: pressed.map(|p| &p.shown),
+            must_view: self.rules.require_full_view && pressed.is_some_and(|p| p.cut),
+            before_sending: false,
+        })
+    }
+
+    /// Whether the person behind a click may still do it, with everything read anew.
+    pub(super) async fn right_of(
+        self: &Arc<Self>,
+        interaction: &Interaction,
+        click: ClickId,
+        action: &Action,
+    ) -> Result<Right, StoreError> {
+        let Some(click) = self.store.read(|tx| Box::pin(async move { tx.click(click).await })).await? else {
+            return Ok(Right::Refused);
+        };
+        let install = click.install.clone().unwrap_or_default();
+        let Some(platform) = self.platforms.get(&install).cloned() else { return Ok(Right::Refused) };
+        let by = PressedBy { user: click.chat_user.clone(), home_team: click.home_team.clone() };
+        let profile = self.profile(&platform, &by).await;
+        let found = route(&self.rules.routes, &interaction.key, &interaction.form);
+        let memberships = self.memberships(&platform, found, &click.chat_user).await;
+        let subject = self.linked(&install, &profile);
+        // Without a realm nothing can be said of the link.
+        if subject.is_none() && profile.standing == Standing::Unknown {
+            return Ok(Right::Unknown);
+        }
+        // Linked to somebody else by now: the click was made as the subject stored with it.
+        if let (Some(now), Some(then)) = (&subject, &click.subject)
+            && now.as_str() != then
+        {
+            return Ok(Right::Refused);
+        }
+        Ok(judge(&Question {
+            machine: &interaction.machine,
+            form: &interaction.form,
+            owner: interaction.owner.as_ref(),
+            route: found,
+            groups: &self.rules.groups,
+            subject: subject.as_ref(),
+            standing: profile.standing,
+            memberships: &memberships,
+            install: Some(&install),
+            action,
+            shown: None,
+            must_view: false,
+            before_sending: true,
+        })
+        .right())
+    }
+
+    /// The earlier voters' rights, read anew when this press may complete the number.
+    async fn voters(
+        self: &Arc<Self>,
+        interaction: &Interaction,
+        route: Option<&Route>,
+        action: &Action,
+    ) -> Result<Vec<(Subject, Right)>, StoreError> {
+        let needed = route.map_or(1, |route| route.approvals);
+        let approve = Action::Decide(Decision::Approve);
+        if needed <= 1 || *action != approve {
+            return Ok(vec![]);
+        }
+        let mut rights = vec![];
+        for vote in &interaction.machine.votes {
+            let right = self.right_of(interaction, vote.click, &approve).await?;
+            rights.push((vote.subject.clone(), right));
+        }
+        Ok(rights)
+    }
+
+    /// The private words for what policy said.
+    fn refusal(
+        &self,
+        judged: &Judgement,
+        click: &Click,
+        route: Option<&Route>,
+        interaction: &Interaction,
+    ) -> Notice {
+        if judged.verdict == Verdict::Undetermined {
+            return Notice::CouldNotCheck;
+        }
+        match judged.rule {
+            Rule::Link => match judged.unfit {
+                // A stranger needs no advice on linking.
+                Some(what) => Notice::Unfit { what },
+                None => Notice::Unlinked { user: click.chat_user.clone() },
+            },
+            Rule::Person => judged.unfit.map_or(Notice::CouldNotCheck, |what| Notice::Unfit { what }),
+            Rule::SelfApproval => Notice::SelfApproval,
+            Rule::FullView => Notice::MustView,
+            Rule::Approvers => Notice::NotAllowed {
+                groups: route
+                    .map(|route| route.approvers.iter().map(Approver::as_str).map(ToOwned::to_owned).collect())
+                    .unwrap_or_default(),
+            },
+            Rule::State | Rule::Vote | Rule::Digest | Rule::Reason => match &interaction.machine.state {
+                State::Settled { how, at, .. } => {
+                    Notice::AlreadyEnded { outcome: how.outcome(), by: None, at: *at }
+                }
+                State::Answering(claim) => Notice::BeingAnswered {
+                    by: self.person(click.install.as_deref().unwrap_or_default(), claim.subject.as_str()),
+                },
+                State::Open => {
+                    Notice::Refused { why: crate::domain::interaction::Why::Changed, by: None }
+                }
+            },
+        }
+    }
+
+    /// Refuses a click that has no interaction to be judged against.
+    async fn refuse_early(
+        self: &Arc<Self>,
+        click: Click,
+        rule: Rule,
+        why: &'static str,
+        notice: Notice,
+        now: Millis,
+    ) -> Result<JobEnd, StoreError> {
+        let bridge = Arc::clone(self);
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let cause = Cause { click: Some(&click), ..Cause::default() };
+                    bridge.refuse_click(tx, None, &click, rule, why, "refused", &notice, &cause, now).await?;
+                    Ok(JobEnd::Done)
+                })
+            })
+            .await
+    }
+
+    /// Takes the controls off a message of ours that no row knows any more. Best effort.
+    async fn strip(&self, platform: &Arc<dyn ChatPlatform>, click: &Click) {
+        let (true, Some(channel), Some(message)) = (click.own_message, &click.channel, &click.message) else {
+            return;
+        };
+        let at = MessageRef { channel: channel.clone(), message: message.clone() };
+        if let Err(error) = platform.edit(&at, &platform.draw_unknown()).await {
+            tracing::info!(install = platform.install(), %error, "an unknown card could not be stripped");
+        }
+    }
+}
+
+/// What was read about the clicker.
+struct Facts {
+    subject: Option<Subject>,
+    standing: Standing,
+    memberships: Vec<(String, String, crate::domain::policy::Membership)>,
+    install: String,
+}
+
+/// The machine judges state, votes and digest itself (it names who was first); policy has the word
+/// on everything about the person. So a refusal by `state`, `vote` or `digest` goes on to the machine
+/// when no rule about the person refused too.
+fn lets_the_machine_speak(judged: &Judgement) -> bool {
+    use crate::domain::policy::Passed;
+    judged.trace.iter().all(|line| {
+        line.result == Passed::Pass || matches!(line.rule, Rule::State | Rule::Vote | Rule::Digest)
+    })
+}
+
+/// A press tells where its card's message is: the post's answer may not have come yet, or this is
+/// a second copy.
+async fn learn_message(
+    tx: &mut Tx,
+    card: crate::domain::ids::CardId,
+    at: &MessageRef,
+    now: Millis,
+) -> Result<(), StoreError> {
+    let Some(row) = tx.card(card).await? else { return Ok(()) };
+    match row.at() {
+        None if row.state == CardState::Posting => {
+            let rev = row.post_rev.unwrap_or_default();
+            tx.posted(card, at, rev).await?;
+            tx.queue_edit(card.0, &card_group(card), 1, priority::INTERIM, now).await?;
+        }
+        Some(known) if known != *at => {
+            if tx.insert_copy(card, at).await? {
+                tx.queue_edit(card.0, &card_group(card), 1, priority::INTERIM, now).await?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+impl Directory {
+    /// The install that a payload names, among those whose secret verified it: by enterprise for an
+    /// install of a whole organisation, else by team.
+    fn install_of(&self, pressed: &Pressed, verified_by: &[String]) -> Option<String> {
+        let fits = |identity: &Identity| {
+            if pressed.org_install {
+                identity.enterprise.is_some() && identity.enterprise == pressed.enterprise
+            } else {
+                pressed.team.is_some() && identity.team == pressed.team
+            }
+        };
+        let known: Vec<(&String, Option<Identity>)> =
+            verified_by.iter().map(|install| (install, self.identity(install))).collect();
+        if let Some((install, _)) = known.iter().find(|(_, identity)| identity.as_ref().is_some_and(fits)) {
+            return Some((*install).clone());
+        }
+        // An install that has not yet been able to say who it is: the secret alone must do, and only
+        // where it leaves no choice. Nothing is answered before the account could be checked.
+        match known.as_slice() {
+            [(install, None)] => Some((*install).clone()),
+            _ => None,
+        }
+    }
+}
+

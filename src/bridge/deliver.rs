@@ -1,0 +1,169 @@
+//! The workers: claim jobs, talk, complete.
+//!
+//! Invariant: a job is finished by the worker that holds its newest lease, or by nobody; a crash is an
+//! expired lease. So delivery is at least once, and every effect has a durable key.
+//!
+//! Known race: a worker is paused past its lease and goes on. Its result is dropped by the fence; what
+//! it did outside is recognised by the key (answers) or found and removed (cards).
+
+use super::Bridge;
+use super::click::JobEnd;
+use crate::domain::ids::ClickId;
+use crate::store::StoreError;
+use crate::store::jobs::{Job, JobKind};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use futures_util::{FutureExt, future};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A job's lease, and how often it is extended while the job runs.
+pub const LEASE: Duration = Duration::from_secs(15);
+const EXTEND: Duration = Duration::from_secs(5);
+/// How many jobs one process works on at once.
+const AT_ONCE: usize = 32;
+/// The poll that stands behind every wake-up.
+const POLL: Duration = Duration::from_millis(1500);
+
+impl Bridge {
+    /// Claims what is due now, works on it and completes it; how many jobs that was. For tests and for
+    /// scripted runs: the service uses [`Bridge::work`].
+    pub async fn deliver_once(self: &Arc<Self>, kinds: &[JobKind]) -> Result<usize, StoreError> {
+        let jobs = self.claim_jobs(kinds, AT_ONCE).await?;
+        let count = jobs.len();
+        future::join_all(jobs.into_iter().map(|job| self.run(job))).await;
+        Ok(count)
+    }
+
+    async fn claim_jobs(&self, kinds: &[JobKind], limit: usize) -> Result<Vec<Job>, StoreError> {
+        let (owner, kinds) = (self.owner.clone(), kinds.to_vec());
+        self.store.write(move |tx| Box::pin(async move { tx.claim(&owner, &kinds, limit, LEASE).await })).await
+    }
+
+    /// Works until told to stop; then finishes what it has begun.
+    pub async fn work(self: &Arc<Self>, stop: CancellationToken) {
+        let mut running = FuturesUnordered::new();
+        while !stop.is_cancelled() {
+            // Registered before the query, or a job committed between the two is slept over.
+            let woken = self.store.wake.next();
+            let free = AT_ONCE.saturating_sub(running.len());
+            let claimed = if free == 0 {
+                0
+            } else {
+                match self.claim_jobs(&JobKind::ALL, free).await {
+                    Ok(jobs) => {
+                        let count = jobs.len();
+                        for job in jobs {
+                            running.push(self.run(job));
+                        }
+                        count
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "jobs could not be claimed");
+                        0
+                    }
+                }
+            };
+            if claimed > 0 && claimed == free {
+                continue;
+            }
+            let pause = self.pause().await;
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = woken => {}
+                Some(()) = running.next(), if !running.is_empty() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+        while running.next().await.is_some() {}
+        let owner = self.owner.clone();
+        let released =
+            self.store.write(move |tx| Box::pin(async move { tx.release_jobs(Some(&owner)).await })).await;
+        if let Err(error) = released {
+            tracing::warn!(%error, "leases were left to expire");
+        }
+    }
+
+    /// Until the next job is due, at most the poll's interval.
+    async fn pause(&self) -> Duration {
+        let due = self.store.read(|tx| Box::pin(async move { tx.next_due(&JobKind::ALL).await })).await;
+        match due {
+            Ok(Some(at)) => at.since(self.clock.now()).clamp(Duration::from_millis(5), POLL),
+            _ => POLL,
+        }
+    }
+
+    /// Runs one job under its lease, and completes it.
+    async fn run(self: &Arc<Self>, job: Job) {
+        let work = AssertUnwindSafe(self.work_on(&job)).catch_unwind();
+        tokio::pin!(work);
+        let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + EXTEND, EXTEND);
+        let end = loop {
+            tokio::select! {
+                end = &mut work => break end,
+                _ = tick.tick() => {
+                    let held = {
+                        let job = job.clone();
+                        self.store.write(move |tx| Box::pin(async move { tx.extend(&job, LEASE).await })).await
+                    };
+                    if matches!(held, Ok(false)) {
+                        metrics::counter!("countersign_jobs_fenced_total").increment(1);
+                        return;
+                    }
+                }
+            }
+        };
+        let end = match end {
+            Ok(Ok(end)) => end,
+            Ok(Err(error)) => {
+                tracing::warn!(job = job.id, kind = job.kind.as_str(), %error, "a job met the database");
+                JobEnd::Retry { at: self.clock.now().plus(Duration::from_secs(1)), error: error.to_string(), counted: false }
+            }
+            Err(_) => {
+                tracing::error!(job = job.id, kind = job.kind.as_str(), "a job panicked");
+                JobEnd::again(self.clock.now().plus(Duration::from_secs(30)), "panicked")
+            }
+        };
+        self.complete(job, end).await;
+    }
+
+    async fn complete(&self, job: Job, end: JobEnd) {
+        let kind = job.kind.as_str();
+        let id = job.id;
+        let outcome = self
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    match end {
+                        JobEnd::Done => tx.done(&job).await,
+                        JobEnd::Retry { at, error, counted } => tx.retry(&job, at, &error, counted).await,
+                        JobEnd::Dead(error) => {
+                            tracing::error!(job = job.id, kind = job.kind.as_str(), error, "a job was given up");
+                            tx.dead(&job, &error).await
+                        }
+                    }
+                })
+            })
+            .await;
+        match outcome {
+            Ok(true) => {}
+            Ok(false) => {
+                metrics::counter!("countersign_jobs_fenced_total").increment(1);
+                tracing::info!(job = id, kind, "a job's result was dropped: its lease had passed to another worker");
+            }
+            // The lease expires and the job runs again: its effect has a key.
+            Err(error) => tracing::warn!(job = id, kind, %error, "a job's end could not be written"),
+        }
+    }
+
+    async fn work_on(self: &Arc<Self>, job: &Job) -> Result<JobEnd, StoreError> {
+        match job.kind {
+            JobKind::Decide => self.decide(ClickId(job.reference)).await,
+            JobKind::Answer => self.deliver_answer(job).await,
+            JobKind::Post | JobKind::Search => self.post(job).await,
+            JobKind::Edit => self.edit(job).await,
+            JobKind::Notice => self.tell(job).await,
+        }
+    }
+}

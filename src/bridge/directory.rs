@@ -1,0 +1,184 @@
+//! Who people are: links, profiles, user groups.
+//!
+//! Invariant: a cache only saves calls. What is older than its limit is read again, and what cannot
+//! be read is "unknown", never the old value.
+//!
+//! Known race: a person leaves a group between the last reading and the answer. The reading is at most
+//! `group_max_age` (profiles: five minutes) old when the right is checked, which is checked again
+//! before each attempt to deliver.
+
+use super::Bridge;
+use super::ports::{ChatPlatform, Identity, PressedBy, Profile};
+use crate::domain::clock::Millis;
+use crate::domain::ids::Subject;
+use crate::domain::policy::{Membership, Standing};
+use crate::domain::routing::{Approver, Route};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long what a platform says of an account may be used.
+const PROFILE_AGE: Duration = Duration::from_secs(300);
+/// Entries a cache may hold; past that it is emptied (it only saves calls).
+const CACHE_SIZE: usize = 10_000;
+
+/// A configured link: `(install, chat user)` is this subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    pub subject: Subject,
+    pub install: String,
+    pub user: String,
+}
+
+/// All configured links.
+#[derive(Debug, Clone, Default)]
+pub struct People(Vec<Link>);
+
+impl People {
+    #[must_use]
+    pub fn new(links: Vec<Link>) -> Self {
+        Self(links)
+    }
+
+    pub fn links(&self) -> &[Link] {
+        &self.0
+    }
+
+    /// The chat user of a subject in an install, for mentions.
+    #[must_use]
+    pub fn user_in(&self, install: &str, subject: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|link| link.install == install && link.subject.as_str() == subject)
+            .map(|link| link.user.as_str())
+    }
+}
+
+type ProfileKey = (String, String, Option<String>);
+
+/// What has been read of chat platforms.
+#[derive(Debug, Default)]
+pub struct Directory {
+    identities: Mutex<HashMap<String, Identity>>,
+    profiles: Mutex<HashMap<ProfileKey, (Millis, Profile)>>,
+    groups: Mutex<HashMap<(String, String), (Millis, BTreeSet<String>)>>,
+}
+
+impl Directory {
+    #[must_use]
+    pub fn new(known: Vec<(String, Identity)>) -> Self {
+        Self { identities: Mutex::new(known.into_iter().collect()), ..Self::default() }
+    }
+
+    /// Who we are in an install, if it has ever told us.
+    pub fn identity(&self, install: &str) -> Option<Identity> {
+        self.identities.lock().unwrap_or_else(PoisonError::into_inner).get(install).cloned()
+    }
+
+    pub fn set_identity(&self, install: &str, identity: Identity) {
+        self.identities.lock().unwrap_or_else(PoisonError::into_inner).insert(install.to_owned(), identity);
+    }
+}
+
+impl Bridge {
+    /// What the platform says of an account, at most five minutes old.
+    pub(super) async fn profile(&self, platform: &Arc<dyn ChatPlatform>, user: &PressedBy) -> Profile {
+        let key = (platform.install().to_owned(), user.user.clone(), user.home_team.clone());
+        let now = self.clock.now();
+        {
+            let profiles = self.directory.profiles.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((read, profile)) = profiles.get(&key)
+                && now.since(*read) < PROFILE_AGE
+            {
+                return profile.clone();
+            }
+        }
+        match platform.profile(user).await {
+            Ok(profile) => {
+                if profile.standing != Standing::Unknown {
+                    let mut profiles = self.directory.profiles.lock().unwrap_or_else(PoisonError::into_inner);
+                    if profiles.len() >= CACHE_SIZE {
+                        profiles.clear();
+                    }
+                    profiles.insert(key, (now, profile.clone()));
+                }
+                profile
+            }
+            Err(error) => {
+                tracing::warn!(install = platform.install(), %error, "an account could not be read");
+                Profile { key: None, standing: Standing::Unknown }
+            }
+        }
+    }
+
+    /// The clicking account's memberships in those user groups of its own install that the route names.
+    pub(super) async fn memberships(
+        &self,
+        platform: &Arc<dyn ChatPlatform>,
+        route: Option<&Route>,
+        user: &str,
+    ) -> Vec<(String, String, Membership)> {
+        let Some(route) = route else { return vec![] };
+        let mut found = vec![];
+        for approver in &route.approvers {
+            let Approver::Group(name) = approver else { continue };
+            for group in self.rules.groups.iter().filter(|group| group.name == *name) {
+                for (install, id) in group.slack_usergroups.iter().filter(|(i, _)| i == platform.install()) {
+                    let membership = self.membership(platform, id, user).await;
+                    found.push((install.clone(), id.clone(), membership));
+                }
+            }
+        }
+        found
+    }
+
+    async fn membership(&self, platform: &Arc<dyn ChatPlatform>, group: &str, user: &str) -> Membership {
+        let key = (platform.install().to_owned(), group.to_owned());
+        let now = self.clock.now();
+        let answer = |members: &BTreeSet<String>| {
+            if members.contains(user) { Membership::Yes } else { Membership::No }
+        };
+        {
+            let groups = self.directory.groups.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((read, members)) = groups.get(&key)
+                && now.since(*read) < self.rules.group_max_age
+            {
+                return answer(members);
+            }
+        }
+        match platform.group(group).await {
+            Ok(members) => {
+                let members: BTreeSet<String> = members.into_iter().collect();
+                let membership = answer(&members);
+                let mut groups = self.directory.groups.lock().unwrap_or_else(PoisonError::into_inner);
+                groups.insert(key, (now, members));
+                membership
+            }
+            Err(error) => {
+                tracing::warn!(install = platform.install(), group, %error, "a user group could not be read");
+                Membership::Unknown
+            }
+        }
+    }
+
+    /// The subject that a chat account is linked to. The account is matched by the immutable pair
+    /// (enterprise or team, user), never by a name.
+    pub(super) fn linked(&self, install: &str, profile: &Profile) -> Option<Subject> {
+        let key = profile.key.as_ref()?;
+        let own = self.directory.identity(install)?;
+        self.rules
+            .people
+            .links()
+            .iter()
+            .filter(|link| link.user == key.user)
+            .find(|link| {
+                let realm = if link.install == install {
+                    Some(own.realm().to_owned())
+                } else {
+                    self.directory.identity(&link.install).map(|identity| identity.realm().to_owned())
+                };
+                realm.as_deref() == Some(key.realm.as_str())
+            })
+            .map(|link| link.subject.clone())
+    }
+}

@@ -1,0 +1,302 @@
+//! From a runtime's reading to stored interactions and card jobs.
+//!
+//! Invariant: readings are the truth, and only a reading that changes something writes anything, so
+//! that watching many open interactions costs reads, not writes.
+//!
+//! Known races: two readings of one task arrive in either order. Each carries when its request began;
+//! the state machine ignores an older "open". Two views of one interaction (two subjects see the task)
+//! give one row; the owner is then not known.
+
+use super::Bridge;
+use super::effects::{Cause, priority};
+use super::ports::{Seen, TaskReading, TaskState};
+use crate::domain::clock::Millis;
+use crate::domain::form::{Form, Kind};
+use crate::domain::ids::{CardId, InteractionId, RuntimeName, Subject};
+use crate::domain::interaction::{End, Event, Reading};
+use crate::domain::routing::route;
+use crate::store::interactions::{Head, NewInteraction};
+use crate::store::jobs::{JobKind, NewJob};
+use crate::store::{StoreError, Tx};
+use serde_json::json;
+use std::sync::Arc;
+
+impl Bridge {
+    /// Takes in one reading. `doubted` holds back "not found" (the brake on mass disappearance).
+    pub async fn observe(
+        self: &Arc<Self>,
+        runtime: &RuntimeName,
+        reading: TaskReading,
+        doubted: bool,
+    ) -> Result<(), StoreError> {
+        match &reading.state {
+            TaskState::Unclear => Ok(()),
+            TaskState::Waiting(seen) => {
+                let key = seen.key.clone();
+                let head = self.store.read(|tx| Box::pin(async move { tx.head(&key).await })).await?;
+                if let Some(head) = &head
+                    && !self.changes(head, seen, &reading)
+                    && !self.others_open(runtime, &reading.task, head.id).await?
+                {
+                    return Ok(());
+                }
+                self.take_in(runtime, reading, doubted).await
+            }
+            _ => {
+                let (name, task) = (runtime.clone(), reading.task.clone());
+                let open = self
+                    .store
+                    .read(|tx| Box::pin(async move { tx.unsettled_of_task(&name, &task).await }))
+                    .await?;
+                if open.is_empty() { Ok(()) } else { self.take_in(runtime, reading, doubted).await }
+            }
+        }
+    }
+
+    /// Whether a reading says anything that its row does not.
+    fn changes(&self, head: &Head, seen: &Seen, reading: &TaskReading) -> bool {
+        let seen_as = reading.seen_as.as_ref().map(Subject::as_str);
+        let owner = seen.owner.as_ref().map(Subject::as_str);
+        !head.open
+            || head.missing
+            || !head.routed
+            || head.digest != seen.form.digest(&seen.key)
+            || (!head.owner_doubt && owner.is_some() && owner != head.owner.as_deref())
+            || (seen_as.is_some() && head.seen_as.is_none())
+    }
+
+    async fn others_open(&self, runtime: &RuntimeName, task: &str, this: InteractionId) -> Result<bool, StoreError> {
+        let (name, task) = (runtime.clone(), task.to_owned());
+        let open = self.store.read(|tx| Box::pin(async move { tx.unsettled_of_task(&name, &task).await })).await?;
+        Ok(open.iter().any(|id| *id != this))
+    }
+
+    async fn take_in(
+        self: &Arc<Self>,
+        runtime: &RuntimeName,
+        reading: TaskReading,
+        doubted: bool,
+    ) -> Result<(), StoreError> {
+        let bridge = Arc::clone(self);
+        let runtime = runtime.clone();
+        let now = self.clock.now();
+        self.store
+            .write(move |tx| Box::pin(async move { bridge.write_reading(tx, &runtime, &reading, doubted, now).await }))
+            .await
+    }
+
+    /// Writes one reading, in the caller's transaction.
+    pub(super) async fn write_reading(
+        self: &Arc<Self>,
+        tx: &mut Tx,
+        runtime: &RuntimeName,
+        reading: &TaskReading,
+        doubted: bool,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        let shown = match &reading.state {
+            TaskState::Waiting(seen) => Some(self.write_seen(tx, seen, reading, now).await?),
+            _ => None,
+        };
+        for id in tx.unsettled_of_task(runtime, &reading.task).await? {
+            if Some(id) == shown {
+                continue;
+            }
+            let Some(mut interaction) = tx.interaction(id, true).await? else { continue };
+            if let Some(seen) = reading_for(&interaction.key.external, reading, doubted) {
+                let event = Event::Read { reading: seen, began: reading.began, at: now };
+                self.apply(tx, &mut interaction, event, &Cause::default(), now).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the open interaction that a reading shows; its id.
+    async fn write_seen(
+        self: &Arc<Self>,
+        tx: &mut Tx,
+        seen: &Seen,
+        reading: &TaskReading,
+        now: Millis,
+    ) -> Result<InteractionId, StoreError> {
+        let Some(head) = tx.head(&seen.key).await? else {
+            let id = InteractionId(self.ids.uuid());
+            let digest = seen.form.digest(&seen.key);
+            let new = NewInteraction {
+                id,
+                key: &seen.key,
+                context: reading.context.as_deref(),
+                seen_as: reading.seen_as.as_ref(),
+                form: &seen.form,
+                owner: seen.owner.as_ref(),
+                digest: &digest,
+                opened: now,
+                read_at: reading.began,
+            };
+            if tx.insert_interaction(&new).await? {
+                metrics::counter!("countersign_opened_total", "kind" => seen.form.kind.as_str()).increment(1);
+                self.queue_cards(tx, id, seen, now).await?;
+            }
+            return Ok(id);
+        };
+        let Some(mut interaction) = tx.interaction(head.id, true).await? else { return Ok(head.id) };
+        // Two views of one interaction: a field that one view lacks keeps its value.
+        let merged = merge(&interaction.form, &seen.form);
+        let digest = merged.digest(&seen.key);
+        let stale = reading.began < interaction.machine.read_at;
+        if !stale && merged != interaction.form {
+            tx.set_form(head.id, &merged, reading.context.as_deref()).await?;
+            interaction.form = merged;
+        }
+        if !head.owner_doubt && !stale {
+            match (&interaction.owner, &seen.owner) {
+                (None, Some(owner)) => {
+                    tx.set_owner(head.id, Some(owner), false).await?;
+                    interaction.owner = Some(owner.clone());
+                }
+                (Some(known), Some(other)) if known != other => {
+                    tx.set_owner(head.id, None, true).await?;
+                    interaction.owner = None;
+                }
+                _ => {}
+            }
+        }
+        let event = Event::Read { reading: Reading::Open { digest }, began: reading.began, at: now };
+        self.apply(tx, &mut interaction, event, &Cause::default(), now).await?;
+        if !interaction.routed && !super::is_settled(&interaction.machine) {
+            self.queue_cards(tx, head.id, seen, now).await?;
+        }
+        Ok(head.id)
+    }
+
+    /// Routes an interaction and queues a card for each of its places.
+    async fn queue_cards(
+        self: &Arc<Self>,
+        tx: &mut Tx,
+        id: InteractionId,
+        seen: &Seen,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        let Some(found) = route(&self.rules.routes, &seen.key, &seen.form) else {
+            metrics::counter!("countersign_unrouted_total").increment(1);
+            let key = format!("unrouted:{}", seen.key.runtime);
+            let text = format!(
+                "an interaction of runtime {} matches no route and is posted nowhere; `countersign open` lists it",
+                seen.key.runtime
+            );
+            if tx.raise_alert(&key, &text, now).await? {
+                tracing::error!(alert = key, "{text}");
+            }
+            return Ok(());
+        };
+        for place in &found.to {
+            let (place, install) = (place.to_string(), place.install.clone());
+            self.queue_card(tx, id, &place, &install, false, now).await?;
+        }
+        tx.set_routed(id).await
+    }
+
+    /// Queues one card for one place; `false` when that place has one.
+    pub(super) async fn queue_card(
+        &self,
+        tx: &mut Tx,
+        id: InteractionId,
+        place: &str,
+        install: &str,
+        fallback: bool,
+        now: Millis,
+    ) -> Result<bool, StoreError> {
+        let card = CardId(self.ids.uuid());
+        if !tx.insert_card(card, id, place, install, fallback, now).await? {
+            return Ok(false);
+        }
+        tx.queue(NewJob {
+            kind: JobKind::Post,
+            group: super::card_group(card),
+            seq: 0,
+            priority: priority::POST,
+            reference: card.0,
+            payload: json!({}),
+            available: now,
+        })
+        .await?;
+        Ok(true)
+    }
+}
+
+/// What a task's reading says of one interaction that it does not show as open.
+fn reading_for(external: &str, reading: &TaskReading, doubted: bool) -> Option<Reading> {
+    let resolved = || {
+        // Our own answers carry our message id; what ended it elsewhere does not.
+        let past = reading.history.iter().rev().find(|past| past.external == external);
+        End::Resolved { who: past.and_then(|p| p.who.clone()), what: past.and_then(|p| p.what) }
+    };
+    match &reading.state {
+        TaskState::Waiting(seen) if seen.key.external == external => None,
+        TaskState::Waiting(_) | TaskState::Running | TaskState::Completed => Some(Reading::Ended(resolved())),
+        TaskState::Ended(end) => Some(Reading::Ended(end.clone())),
+        TaskState::NotFound => Some(Reading::NotFound { doubted }),
+        TaskState::Unclear => None,
+    }
+}
+
+/// The reading of one interaction as the state machine takes it.
+pub(super) fn reading_of(
+    interaction: &crate::store::interactions::Interaction,
+    reading: &TaskReading,
+    doubted: bool,
+) -> Option<Reading> {
+    match &reading.state {
+        TaskState::Waiting(seen) if seen.key.external == interaction.key.external => {
+            let digest = merge(&interaction.form, &seen.form).digest(&interaction.key);
+            Some(Reading::Open { digest })
+        }
+        _ => reading_for(&interaction.key.external, reading, doubted),
+    }
+}
+
+/// A newer view over what is known: what it lacks keeps its value.
+fn merge(known: &Form, newer: &Form) -> Form {
+    let keep = |old: &String, new: &String| if new.is_empty() { old.clone() } else { new.clone() };
+    let mut facts = newer.facts.clone();
+    for fact in &known.facts {
+        if !facts.iter().any(|f| f.label == fact.label) {
+            facts.push(fact.clone());
+        }
+    }
+    // The order of facts is the first view's, so that a view that lacks one does not reorder them.
+    facts.sort_by_key(|fact| known.facts.iter().position(|f| f.label == fact.label).unwrap_or(usize::MAX));
+    Form {
+        kind: if newer.kind == Kind::Unknown { known.kind.clone() } else { newer.kind.clone() },
+        title: keep(&known.title, &newer.title),
+        prompt: keep(&known.prompt, &newer.prompt),
+        facts,
+        questions: if newer.questions.is_empty() { known.questions.clone() } else { newer.questions.clone() },
+        arguments_withheld: newer.arguments_withheld || known.arguments_withheld,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::form::Fact;
+
+    fn form(prompt: &str, facts: &[(&str, &str)]) -> Form {
+        Form {
+            kind: Kind::Approval,
+            title: "t".into(),
+            prompt: prompt.into(),
+            facts: facts.iter().map(|(l, v)| Fact { label: (*l).into(), value: (*v).into() }).collect(),
+            questions: vec![],
+            arguments_withheld: true,
+        }
+    }
+
+    #[test]
+    fn a_view_that_lacks_a_field_keeps_its_value_and_its_order() {
+        let known = form("p", &[("server", "ci"), ("tool", "deploy"), ("reason", "r")]);
+        assert_eq!(merge(&known, &form("", &[("tool", "deploy")])), known);
+        let newer = merge(&known, &form("p2", &[("reason", "r2"), ("server", "ci")]));
+        assert_eq!(newer, form("p2", &[("server", "ci"), ("tool", "deploy"), ("reason", "r2")]));
+    }
+}

@@ -1,0 +1,292 @@
+//! Comparing with the runtimes: what is open there is open here, what ended there ends here.
+//!
+//! Invariant: reading is the truth and absence is doubted. What a list does not show is read by itself;
+//! "not found" closes after two readings at least ten seconds apart, and not at all while it would end
+//! more than half of a runtime's open interactions (and at least three) within a minute.
+//!
+//! Known race: a pass takes longer than an interaction lives. Each reading says when it began, and the
+//! state machine ignores the older of two.
+
+use super::Bridge;
+use super::ports::{Connector, ConnectorError, TaskReading, TaskRef, TaskState};
+use crate::domain::clock::Millis;
+use crate::domain::ids::{InteractionId, RuntimeName};
+use crate::domain::interaction::MISSING;
+use crate::store::StoreError;
+use crate::store::interactions::OpenTask;
+use futures_util::stream::{self, StreamExt};
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Absence is believed when it is still read after this long.
+const BELIEVED: Duration = Duration::from_secs(3600);
+/// The time over which closings count together.
+const BRAKE_WINDOW: Duration = Duration::from_secs(60);
+const BRAKE_LEAST: i64 = 3;
+/// How many single readings go out at once.
+const READS_AT_ONCE: usize = 8;
+const PAGE: i64 = 500;
+
+/// What one pass found out.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    /// Tasks shown by the list.
+    pub listed: usize,
+    /// Tasks read by themselves.
+    pub read: usize,
+    /// "Not found" answers that were held back.
+    pub doubted: usize,
+    /// The runtime answered everything that was asked.
+    pub complete: bool,
+}
+
+fn mark(task: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    task.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Bridge {
+    /// One pass over a runtime.
+    pub async fn watch_once(self: &Arc<Self>, runtime: &str) -> Result<Pass, StoreError> {
+        let Some(connector) = self.connectors.get(runtime).cloned() else { return Ok(Pass::default()) };
+        let name = connector.runtime().clone();
+        let mut pass = Pass { complete: true, ..Pass::default() };
+        if let Err(error) = connector.refresh().await {
+            self.watch_failed(&name, &error).await;
+            pass.complete = false;
+            if matches!(error, ConnectorError::Configuration { .. }) {
+                return Ok(pass);
+            }
+        }
+        let listed = self.walk_list(&connector, &name, &mut pass).await?;
+        let tasks = self.to_read(&connector, &name, listed.as_ref()).await?;
+        let readings = self.read_all(&connector, &name, tasks, &mut pass).await;
+        self.take_in_singles(&name, readings, &mut pass).await?;
+        if pass.complete {
+            self.all_clear(&format!("runtime:{name}")).await;
+        }
+        Ok(pass)
+    }
+
+    async fn watch_failed(&self, runtime: &RuntimeName, error: &ConnectorError) {
+        metrics::counter!("countersign_watch_errors_total", "runtime" => runtime.as_str().to_owned()).increment(1);
+        match error {
+            ConnectorError::Unavailable { what, .. } | ConnectorError::Protocol { what } => {
+                tracing::warn!(%runtime, what, "the runtime could not be read");
+            }
+            ConnectorError::Unauthorized { .. } | ConnectorError::Configuration { .. } => {
+                self.alert(&format!("runtime:{runtime}"), &format!("runtime {runtime} cannot be watched: {error}"))
+                    .await;
+            }
+        }
+    }
+
+    /// Walks the list to its end; the tasks it showed, or `None` when it was not walked to the end.
+    async fn walk_list(
+        self: &Arc<Self>,
+        connector: &Arc<dyn Connector>,
+        runtime: &RuntimeName,
+        pass: &mut Pass,
+    ) -> Result<Option<HashSet<u64>>, StoreError> {
+        let mut shown = HashSet::new();
+        let mut cursor = None;
+        loop {
+            let page = match connector.list(cursor).await {
+                Ok(page) => page,
+                Err(error) => {
+                    self.watch_failed(runtime, &error).await;
+                    pass.complete = false;
+                    return Ok(None);
+                }
+            };
+            if !page.supported {
+                return Ok(None);
+            }
+            for reading in page.readings {
+                if shown.insert(mark(&reading.task)) {
+                    pass.listed += 1;
+                }
+                self.observe(runtime, reading, true).await?;
+            }
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(Some(shown)),
+            }
+        }
+    }
+
+    /// The tasks that must be read by themselves: those the list does not show, those that asked for
+    /// it, and the registered ones whose time has come.
+    async fn to_read(
+        &self,
+        connector: &Arc<dyn Connector>,
+        runtime: &RuntimeName,
+        listed: Option<&HashSet<u64>>,
+    ) -> Result<HashMap<String, TaskRef>, StoreError> {
+        let _ = connector;
+        let now = self.clock.now();
+        let mut tasks = HashMap::new();
+        let add = |tasks: &mut HashMap<String, TaskRef>, open: OpenTask| {
+            let OpenTask { id: _, task, context, seen_as, external: _ } = open;
+            tasks.entry(task.clone()).or_insert(TaskRef { task, context, seen_as });
+        };
+        let mut after = InteractionId(Uuid::nil());
+        loop {
+            let name = runtime.clone();
+            let page = self.store.read(|tx| Box::pin(async move { tx.open_after(&name, after, PAGE).await })).await?;
+            let Some(last) = page.last() else { break };
+            after = last.id;
+            for open in page {
+                if listed.is_none_or(|listed| !listed.contains(&mark(&open.task))) {
+                    add(&mut tasks, open);
+                }
+            }
+        }
+        let name = runtime.clone();
+        let due = self.store.read(|tx| Box::pin(async move { tx.due_readings(&name, now, PAGE).await })).await?;
+        for open in due {
+            add(&mut tasks, open);
+        }
+        let name = runtime.clone();
+        let registered = self.store.read(|tx| Box::pin(async move { tx.due_tasks(&name, now, PAGE).await })).await?;
+        for task in registered {
+            tasks.entry(task.task.clone()).or_insert(TaskRef {
+                task: task.task,
+                context: task.context,
+                seen_as: task.subject,
+            });
+        }
+        Ok(tasks)
+    }
+
+    async fn read_all(
+        self: &Arc<Self>,
+        connector: &Arc<dyn Connector>,
+        runtime: &RuntimeName,
+        tasks: HashMap<String, TaskRef>,
+        pass: &mut Pass,
+    ) -> Vec<TaskReading> {
+        let answers: Vec<_> = stream::iter(tasks.into_values())
+            .map(|task| {
+                let connector = Arc::clone(connector);
+                async move { connector.read(&task).await }
+            })
+            .buffer_unordered(READS_AT_ONCE)
+            .collect()
+            .await;
+        let mut readings = vec![];
+        let mut failed = None;
+        for answer in answers {
+            match answer {
+                Ok(reading) => readings.push(reading),
+                Err(error) => failed = Some(error),
+            }
+        }
+        pass.read = readings.len();
+        if let Some(error) = failed {
+            pass.complete = false;
+            self.watch_failed(runtime, &error).await;
+        }
+        readings
+    }
+
+    /// Takes in single readings, with the brake on mass disappearance.
+    async fn take_in_singles(
+        self: &Arc<Self>,
+        runtime: &RuntimeName,
+        readings: Vec<TaskReading>,
+        pass: &mut Pass,
+    ) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let mut closing: Vec<(String, Millis)> = vec![];
+        let mut absent = 0;
+        for reading in readings.iter().filter(|reading| matches!(reading.state, TaskState::NotFound)) {
+            let (name, task) = (runtime.clone(), reading.task.clone());
+            let since = self
+                .store
+                .read(|tx| Box::pin(async move { tx.missing_since(&name, &task).await }))
+                .await?;
+            absent += since.len();
+            for since in since.into_iter().flatten().filter(|since| reading.began.since(*since) >= MISSING) {
+                closing.push((reading.task.clone(), since));
+            }
+        }
+        let name = runtime.clone();
+        let (open, gone) = self
+            .store
+            .read(|tx| Box::pin(async move { tx.absence(&name, now.minus(BRAKE_WINDOW)).await }))
+            .await?;
+        let would_close = i64::try_from(closing.len()).unwrap_or(i64::MAX).saturating_add(gone);
+        let braked = would_close >= BRAKE_LEAST && would_close.saturating_mul(2) > open.saturating_add(gone);
+        let alert = format!("absence:{runtime}");
+        if braked && !closing.is_empty() {
+            self.alert(
+                &alert,
+                &format!(
+                    "{} of {open} open interactions of runtime {runtime} are not found at once; nothing is closed",
+                    closing.len()
+                ),
+            )
+            .await;
+        } else if absent == 0 {
+            self.all_clear(&alert).await;
+        }
+        for reading in readings {
+            let long = closing
+                .iter()
+                .filter(|(task, _)| *task == reading.task)
+                .all(|(_, since)| reading.began.since(*since) >= BELIEVED);
+            let doubted = braked && !long && matches!(reading.state, TaskState::NotFound);
+            pass.doubted += usize::from(doubted);
+            self.task_seen(runtime, &reading, now).await?;
+            self.observe(runtime, reading, doubted).await?;
+        }
+        Ok(())
+    }
+
+    /// Plans the next reading of a registered task, and learns its owner from a reading as that subject.
+    async fn task_seen(&self, runtime: &RuntimeName, reading: &TaskReading, now: Millis) -> Result<(), StoreError> {
+        let (name, task) = (runtime.clone(), reading.task.clone());
+        let next = match &reading.state {
+            TaskState::Waiting(_) => Some(now.plus(Duration::from_secs(5))),
+            TaskState::Running | TaskState::Unclear => Some(now.plus(Duration::from_secs(60))),
+            TaskState::NotFound => Some(now.plus(MISSING)),
+            TaskState::Completed | TaskState::Ended(_) => None,
+        };
+        let found = !matches!(reading.state, TaskState::NotFound);
+        self.store.write(move |tx| Box::pin(async move { tx.task_read(&name, &task, next, found, now).await })).await
+    }
+
+    /// Asks a chat install who we are there, and keeps it.
+    pub async fn identify_once(self: &Arc<Self>, install: &str) -> Result<bool, StoreError> {
+        let Some(platform) = self.platforms.get(install).cloned() else { return Ok(false) };
+        match platform.identify().await {
+            Ok(identity) => {
+                self.directory.set_identity(install, identity.clone());
+                let (name, now) = (install.to_owned(), self.clock.now());
+                let kind = platform.platform();
+                self.store
+                    .write(move |tx| Box::pin(async move { tx.set_install(&name, kind, &identity, now).await }))
+                    .await?;
+                self.all_clear(&format!("chat:{install}")).await;
+                Ok(true)
+            }
+            Err(super::ports::ChatError::Auth { code, needed }) => {
+                self.alert(
+                    &format!("chat:{install}"),
+                    &format!("{install} refuses our credentials ({code} {needed})"),
+                )
+                .await;
+                Ok(false)
+            }
+            Err(error) => {
+                tracing::warn!(install, %error, "the chat platform could not be asked who we are");
+                Ok(false)
+            }
+        }
+    }
+}

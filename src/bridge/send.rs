@@ -1,0 +1,312 @@
+//! Delivering a claimed answer to its runtime.
+//!
+//! Invariants: every attempt follows a reading begun after the claim was committed; that an attempt is
+//! in flight is stored before it leaves; every attempt sends the stored body; the right to answer and
+//! the digest are checked in the transaction that hands the attempt out.
+//!
+//! Known races: the process dies with an attempt in flight: the next worker finds it so and treats it
+//! as possibly received. A worker paused past its lease may send a second time: the idempotency key
+//! makes that one answer, and its completion finds the lease lost.
+
+use super::Bridge;
+use super::click::JobEnd;
+use super::effects::Cause;
+use super::observe::reading_of;
+use super::ports::{AnswerOutcome, ConnectorError, Outgoing, TaskReading, TaskRef, TaskState};
+use crate::domain::clock::Millis;
+use crate::domain::ids::AnswerId;
+use crate::domain::interaction::{Action, Attempted, Claim, Effect, Event, Right};
+use crate::domain::notice::Notice;
+use crate::store::StoreError;
+use crate::store::answers::Answer;
+use crate::store::interactions::Interaction;
+use crate::store::jobs::Job;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Waits between the first attempts; after them once a minute.
+const SCHEDULE: [u64; 4] = [2, 6, 15, 35];
+const STEADY: Duration = Duration::from_secs(60);
+/// From this attempt on, the clicker has been told that it takes longer.
+const TELL_AT: i64 = 5;
+
+fn next_try(attempts: i64, retry_after: Option<Duration>) -> Duration {
+    let planned = usize::try_from(attempts - 1)
+        .ok()
+        .and_then(|at| SCHEDULE.get(at))
+        .map_or(STEADY, |seconds| Duration::from_secs(*seconds));
+    planned.max(retry_after.unwrap_or_default())
+}
+
+impl Bridge {
+    pub(super) async fn deliver_answer(self: &Arc<Self>, job: &Job) -> Result<JobEnd, StoreError> {
+        let id = AnswerId(job.reference);
+        let Some((answer, interaction)) = self.load_answer(id).await? else { return Ok(JobEnd::Done) };
+        let Some(claim) = interaction.machine.claim().filter(|claim| claim.answer == id).cloned() else {
+            return Ok(JobEnd::Done);
+        };
+        let runtime = interaction.key.runtime.clone();
+        let Some(connector) = self.connector(&runtime).cloned() else {
+            self.alert(&format!("runtime:{runtime}"), "an answer waits for a runtime that is not configured").await;
+            return Ok(JobEnd::Retry { at: self.clock.now().plus(STEADY), error: "not configured".into(), counted: false });
+        };
+
+        // The reading before the attempt, with the identity that sees the task.
+        let task = TaskRef {
+            task: interaction.key.task.clone(),
+            context: interaction.context.clone(),
+            seen_as: interaction.seen_as.clone(),
+        };
+        let reading = match connector.read(&task).await {
+            Ok(reading) => reading,
+            Err(error) => return self.not_read(job, &interaction, &claim, error).await,
+        };
+        let right = self.right_of(&interaction, claim.click, &Action::Decide(claim.decision.clone())).await?;
+        let Some(outgoing) = self.hand_out(&answer, &claim, reading, right).await? else {
+            // Freed, settled, or not now.
+            return self.after_step(job, id).await;
+        };
+        let answered = connector.answer(&outgoing).await;
+        tracing::info!(
+            interaction = %interaction.id, runtime = %runtime, attempt = job.attempts, said = answered.said,
+            "an answer was sent"
+        );
+        let (result, after, wait, attention) = match answered.outcome {
+            AnswerOutcome::Accepted { after } => {
+                let shows_it = after.as_ref().is_some_and(|a| shows(a, &interaction.key.external));
+                (Attempted::Accepted { confirmed: !shows_it }, after, None, None)
+            }
+            AnswerOutcome::Refused { why, after } => {
+                let reading = after.as_ref().and_then(|reading| reading_of(&interaction, reading, false));
+                (Attempted::Refused { why, reading }, after, None, None)
+            }
+            AnswerOutcome::NotSent { retry_after } => (Attempted::NotSent, None, retry_after, None),
+            AnswerOutcome::Unknown { retry_after } => (Attempted::Unknown, None, retry_after, None),
+            AnswerOutcome::Attention { what } => (Attempted::NotSent, None, Some(STEADY), Some(what)),
+        };
+        self.finish_attempt(id, result, after, answered.said).await?;
+        match attention {
+            Some(what) => self.need_attention(job, &interaction, &claim, &what).await?,
+            None => self.all_clear(&format!("answers:{runtime}")).await,
+        }
+        let end = self.after_step(job, id).await?;
+        Ok(match (end, wait) {
+            (JobEnd::Retry { error, counted, .. }, wait) => {
+                if job.attempts == TELL_AT && attention_free(&claim) {
+                    self.notify(&claim, Notice::StillTrying).await?;
+                }
+                JobEnd::Retry { at: self.clock.now().plus(next_try(job.attempts, wait)), error, counted }
+            }
+            (end, _) => end,
+        })
+    }
+
+    async fn load_answer(&self, id: AnswerId) -> Result<Option<(Answer, Interaction)>, StoreError> {
+        self.store
+            .read(|tx| {
+                Box::pin(async move {
+                    let Some(answer) = tx.answer(id).await? else { return Ok(None) };
+                    let Some(interaction) = tx.interaction(answer.interaction, false).await? else { return Ok(None) };
+                    Ok(Some((answer, interaction)))
+                })
+            })
+            .await
+    }
+
+    /// One transaction: what was in flight is lost, the reading is taken in, the attempt handed out.
+    async fn hand_out(
+        self: &Arc<Self>,
+        answer: &Answer,
+        claim: &Claim,
+        reading: TaskReading,
+        right: Right,
+    ) -> Result<Option<Outgoing>, StoreError> {
+        let bridge = Arc::clone(self);
+        let (answer, lost) = (answer.clone(), claim.in_flight);
+        let now = self.clock.now();
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let cause = Cause::default();
+                    let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else { return Ok(None) };
+                    if lost {
+                        bridge.apply(tx, &mut interaction, Event::Lost { answer: answer.id }, &cause, now).await?;
+                    }
+                    // Closing for absence is the watcher's, which knows how much is absent at once.
+                    if let Some(seen) = reading_of(&interaction, &reading, true) {
+                        let event = Event::Read { reading: seen, began: reading.began, at: now };
+                        bridge.apply(tx, &mut interaction, event, &cause, now).await?;
+                    }
+                    let proves_nothing = matches!(reading.state, TaskState::NotFound | TaskState::Unclear);
+                    if proves_nothing && interaction.machine.claim().is_some_and(|claim| claim.ended.is_none()) {
+                        return Ok(None);
+                    }
+                    let event = Event::HandOut { answer: answer.id, at: now, right };
+                    let effects = bridge.apply(tx, &mut interaction, event, &cause, now).await?;
+                    let Some(claim) = interaction.machine.claim().filter(|claim| claim.answer == answer.id) else {
+                        return Ok(None);
+                    };
+                    if !effects.contains(&Effect::Send { answer: answer.id }) {
+                        return Ok(None);
+                    }
+                    tx.answer_attempted(answer.id).await?;
+                    Ok(Some(Outgoing {
+                        key: interaction.key.clone(),
+                        context: interaction.context.clone(),
+                        seen_as: interaction.seen_as.clone(),
+                        subject: answer.subject.clone(),
+                        message_id: answer.message_id.clone(),
+                        body: answer.body.clone(),
+                        sent: claim.sent,
+                        probe: claim.ended.is_some(),
+                    }))
+                })
+            })
+            .await
+    }
+
+    /// Writes how an attempt ended, and what the runtime shows after it.
+    async fn finish_attempt(
+        self: &Arc<Self>,
+        id: AnswerId,
+        result: Attempted,
+        after: Option<TaskReading>,
+        said: String,
+    ) -> Result<(), StoreError> {
+        let bridge = Arc::clone(self);
+        let now = self.clock.now();
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let Some(answer) = tx.answer(id).await? else { return Ok(()) };
+                    let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else { return Ok(()) };
+                    let cause = Cause { said: Some(&said), ..Cause::default() };
+                    let event = Event::Attempt { answer: id, at: now, result };
+                    bridge.apply(tx, &mut interaction, event, &cause, now).await?;
+                    // The task may wait for the next thing already: its card need not wait for the poll.
+                    if let Some(reading) = after
+                        && matches!(&reading.state, TaskState::Waiting(seen) if seen.key.external != interaction.key.external)
+                    {
+                        let runtime = interaction.key.runtime.clone();
+                        bridge.write_reading(tx, &runtime, &reading, false, now).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Whether this answer still has something to deliver.
+    async fn after_step(self: &Arc<Self>, job: &Job, id: AnswerId) -> Result<JobEnd, StoreError> {
+        let now = self.clock.now();
+        Ok(match self.load_answer(id).await? {
+            Some((_, interaction)) if interaction.machine.claim().is_some_and(|claim| claim.answer == id) => {
+                JobEnd::again(now.plus(next_try(job.attempts, None)), "not delivered yet")
+            }
+            _ => JobEnd::Done,
+        })
+    }
+
+    /// The reading before an attempt failed: nothing is sent.
+    async fn not_read(
+        self: &Arc<Self>,
+        job: &Job,
+        interaction: &Interaction,
+        claim: &Claim,
+        error: ConnectorError,
+    ) -> Result<JobEnd, StoreError> {
+        let now = self.clock.now();
+        Ok(match error {
+            ConnectorError::Unavailable { what, retry_after } => {
+                if job.attempts == TELL_AT {
+                    self.notify(claim, Notice::StillTrying).await?;
+                }
+                // Nothing was ever sent, and the time is over: it is free again without a reading.
+                if now > claim.deliver_until && !claim.in_flight {
+                    self.expire(interaction, claim, now).await?;
+                    return self.after_step(job, claim.answer).await;
+                }
+                JobEnd::again(now.plus(next_try(job.attempts, retry_after)), what)
+            }
+            error @ (ConnectorError::Unauthorized { .. } | ConnectorError::Configuration { .. }) => {
+                self.need_attention(job, interaction, claim, &error.to_string()).await?;
+                JobEnd::Retry { at: now.plus(STEADY), error: error.to_string(), counted: true }
+            }
+            ConnectorError::Protocol { what } => JobEnd::again(now.plus(next_try(job.attempts, None)), what),
+        })
+    }
+
+    /// `deliver_within` is over and the runtime cannot be read. What was never sent is freed.
+    async fn expire(
+        self: &Arc<Self>,
+        interaction: &Interaction,
+        claim: &Claim,
+        now: Millis,
+    ) -> Result<(), StoreError> {
+        if claim.sent != crate::domain::interaction::Sent::Never || claim.ended.is_some() {
+            return Ok(());
+        }
+        let bridge = Arc::clone(self);
+        let (id, answer) = (interaction.id, claim.answer);
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let Some(mut interaction) = tx.interaction(id, true).await? else { return Ok(()) };
+                    let event = Event::HandOut { answer, at: now, right: Right::Allowed };
+                    let too_late = interaction.machine.claim().is_some_and(|c| c.answer == answer && now > c.deliver_until);
+                    if too_late {
+                        bridge.apply(tx, &mut interaction, event, &Cause::default(), now).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    async fn need_attention(
+        self: &Arc<Self>,
+        job: &Job,
+        interaction: &Interaction,
+        claim: &Claim,
+        what: &str,
+    ) -> Result<(), StoreError> {
+        let runtime = &interaction.key.runtime;
+        self.alert(
+            &format!("answers:{runtime}"),
+            &format!("answers to runtime {runtime} are kept and not delivered: {what}"),
+        )
+        .await;
+        if job.attempts <= 1 { self.notify(claim, Notice::NeedsAttention).await } else { Ok(()) }
+    }
+
+    async fn notify(self: &Arc<Self>, claim: &Claim, notice: Notice) -> Result<(), StoreError> {
+        let bridge = Arc::clone(self);
+        let (click, now) = (claim.click, self.clock.now());
+        self.store
+            .write(move |tx| Box::pin(async move { bridge.queue_notice(tx, click, &notice, now).await }))
+            .await
+    }
+}
+
+/// A candidate's clicker was told before; it is only sent to learn whose answer it was.
+fn attention_free(claim: &Claim) -> bool {
+    !claim.candidate
+}
+
+/// Whether a reading shows this interaction as open.
+fn shows(reading: &TaskReading, external: &str) -> bool {
+    matches!(&reading.state, TaskState::Waiting(seen) if seen.key.external == external)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn five_attempts_in_about_a_minute_then_one_a_minute() {
+        let waits: Vec<u64> = (1..=7).map(|n| next_try(n, None).as_secs()).collect();
+        assert_eq!(waits, [2, 6, 15, 35, 60, 60, 60]);
+        assert_eq!(waits.iter().take(4).sum::<u64>(), 58);
+        assert_eq!(next_try(1, Some(Duration::from_secs(30))).as_secs(), 30);
+    }
+}
