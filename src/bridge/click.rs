@@ -132,7 +132,7 @@ impl Bridge {
         let alert = format!("unreadable:{source}");
         let body: String = body.chars().map(|c| if c == '\0' { '\u{fffd}' } else { c }).collect();
         self.store
-            .write(move |tx| Box::pin(async move { tx.insert_unreadable(id, &source, now, &body).await }))
+            .write(move |tx| Box::pin(async move { tx.keep_unreadable(id, &source, now, body.as_bytes()).await }))
             .await?;
         self.alert(&alert, "a signed delivery could not be read; its raw text is kept").await;
         Ok(())

@@ -125,7 +125,7 @@ impl Bridge {
                 JobEnd::again(self.clock.now().plus(Duration::from_secs(30)), "panicked")
             }
         };
-        self.complete(job, end).await;
+        self.complete(job.clone(), end).await;
     }
 
     async fn complete(&self, job: Job, end: JobEnd) {

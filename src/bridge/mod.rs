@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod cards;
+pub mod carrier;
 pub mod click;
 pub mod deliver;
 pub mod directory;
@@ -99,7 +100,7 @@ impl Bridge {
         let (log_key, log_text) = (key.clone(), text.clone());
         let fresh = self
             .store
-            .write(move |tx| Box::pin(async move { tx.raise_alert(&key, &text, now).await }))
+            .write(move |tx| Box::pin(async move { tx.raise(&key, &text, now).await }))
             .await;
         match fresh {
             Ok(true) => {
@@ -114,7 +115,7 @@ impl Bridge {
     /// What the alert was about is well again.
     pub async fn all_clear(&self, key: &str) {
         let key = key.to_owned();
-        let cleared = self.store.write(move |tx| Box::pin(async move { tx.clear_alert(&key).await })).await;
+        let cleared = self.store.write(move |tx| Box::pin(async move { tx.clear(&key).await.map(|_| ()) })).await;
         if let Err(error) = cleared {
             tracing::warn!(%error, "an alert could not be cleared");
         }

@@ -184,7 +184,7 @@ impl Bridge {
                 "an interaction of runtime {} matches no route and is posted nowhere; `countersign open` lists it",
                 seen.key.runtime
             );
-            if tx.raise_alert(&key, &text, now).await? {
+            if tx.raise(&key, &text, now).await? {
                 tracing::error!(alert = key, "{text}");
             }
             return Ok(());

@@ -10,7 +10,7 @@
 use super::Bridge;
 use super::ports::{Connector, ConnectorError, TaskReading, TaskRef, TaskState};
 use crate::domain::clock::Millis;
-use crate::domain::ids::{InteractionId, RuntimeName};
+use crate::domain::ids::{InteractionId, RuntimeName, Subject};
 use crate::domain::interaction::MISSING;
 use crate::store::StoreError;
 use crate::store::interactions::OpenTask;
@@ -152,12 +152,12 @@ impl Bridge {
             add(&mut tasks, open);
         }
         let name = runtime.clone();
-        let registered = self.store.read(|tx| Box::pin(async move { tx.due_tasks(&name, now, PAGE).await })).await?;
+        let registered = self.store.read(|tx| Box::pin(async move { tx.due_tasks(name.as_str(), now, PAGE).await })).await?;
         for task in registered {
             tasks.entry(task.task.clone()).or_insert(TaskRef {
                 task: task.task,
                 context: task.context,
-                seen_as: task.subject,
+                seen_as: task.subject.as_deref().and_then(|text| Subject::parse(text).ok()),
             });
         }
         Ok(tasks)
@@ -257,8 +257,18 @@ impl Bridge {
             TaskState::NotFound => Some(now.plus(MISSING)),
             TaskState::Completed | TaskState::Ended(_) => None,
         };
-        let found = !matches!(reading.state, TaskState::NotFound);
-        self.store.write(move |tx| Box::pin(async move { tx.task_read(&name, &task, next, found, now).await })).await
+        let missing = matches!(reading.state, TaskState::NotFound).then_some(now);
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    match next {
+                        Some(due) => tx.task_read(name.as_str(), &task, due, missing).await?,
+                        None => tx.task_ended(name.as_str(), &task, now).await?,
+                    };
+                    Ok(())
+                })
+            })
+            .await
     }
 
     /// Asks a chat install who we are there, and keeps it.

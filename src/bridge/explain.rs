@@ -1,0 +1,1 @@
+//! Why somebody may answer, or not (being written).
