@@ -1,0 +1,220 @@
+//! Building the service from its configuration: the same way in `run`, in the other commands and in
+//! the tests, which only replace time, ids and limits.
+//!
+//! Invariant: building talks to the database and reads files, and to nobody else; a chat platform or a
+//! runtime that is down does not stop it.
+
+use crate::bridge::directory::{Link, People};
+use crate::bridge::ports::{Carrier, ChatPlatform, Connector};
+use crate::bridge::supervisor::Watch;
+use crate::bridge::{Bridge, Rules};
+use crate::chat::slack::{Slack, SlackSettings};
+use crate::config::{self, AnswerWith, Config, WatchAs};
+use crate::domain::clock::Clock;
+use crate::domain::ids::Ids;
+use crate::identity::keys::{KeyFile, Keys, SigningAlg};
+use crate::identity::subject::Carry;
+use crate::net::{self, Limits};
+use crate::render::Templates;
+use crate::runtime::a2a::{A2aConnector, A2aSettings, Address, Watch as WatchWhom};
+use crate::store::{Store, StoreOptions};
+use anyhow::{Context, Result, bail};
+use std::sync::Arc;
+
+/// What is not in the configuration file.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    pub clock: Arc<dyn Clock>,
+    pub ids: Arc<dyn Ids>,
+    pub limits: Limits,
+    /// Lease times from `clock` on PostgreSQL too (tests).
+    pub bind_clock: bool,
+}
+
+impl Machine {
+    /// The machine as it is.
+    #[must_use]
+    pub fn real() -> Self {
+        Self {
+            clock: Arc::new(super::machine::MachineClock),
+            ids: Arc::new(super::machine::MachineIds::default()),
+            limits: Limits::default(),
+            bind_clock: false,
+        }
+    }
+}
+
+/// The service, ready to start.
+pub struct Service {
+    pub config: Config,
+    pub bridge: Arc<Bridge>,
+    pub keys: Option<Arc<Keys>>,
+    pub templates: Arc<Templates>,
+    pub watches: Vec<Watch>,
+}
+
+/// Connects to the configured database without changing it.
+pub async fn connect(config: &Config, machine: &Machine) -> Result<Store> {
+    Store::connect(StoreOptions {
+        url: config.database.url.expose().to_owned(),
+        readers: 8,
+        clock: Arc::clone(&machine.clock),
+        bind_clock: machine.bind_clock,
+    })
+    .await
+    .with_context(|| format!("database.url: {} cannot be used", config.database.url))
+}
+
+/// Applies missing migrations.
+pub async fn migrate(store: &Store, machine: &Machine) -> Result<()> {
+    let prefix = format!("cs-{}", data_encoding::HEXLOWER.encode(machine.ids.random().get(..4).unwrap_or_default()));
+    store.migrate(&prefix).await.context("the database could not be migrated")
+}
+
+impl Service {
+    /// Builds everything. The database must be migrated.
+    ///
+    /// # Errors
+    /// Says which configuration key or file is at fault.
+    pub async fn build(config: Config, store: Store, machine: &Machine) -> Result<Self> {
+        let http = net::client(machine.limits).context("the system's trust store cannot be read")?;
+        let templates = Templates::load(&config.templates.language, config.templates.dir.as_deref())
+            .context("templates")?;
+        let templates = Arc::new(templates);
+        let keys = open_keys(&config, &store, machine)?;
+
+        let mut connectors: Vec<Arc<dyn Connector>> = vec![];
+        let mut watches = vec![];
+        for runtime in &config.runtimes {
+            let connector = connector(runtime, &http, keys.as_ref(), machine)?;
+            watches.push(Watch { runtime: runtime.name.as_str().to_owned(), poll: runtime.poll });
+            connectors.push(connector);
+        }
+        let mut platforms: Vec<Arc<dyn ChatPlatform>> = vec![];
+        for slack in &config.slack {
+            platforms.push(Arc::new(Slack::new(
+                slack_settings(slack)?,
+                http.clone(),
+                Arc::clone(&machine.clock),
+                Arc::clone(&machine.ids),
+                Arc::clone(&templates),
+            )));
+        }
+        let people: Vec<Link> = config
+            .persons
+            .iter()
+            .flat_map(|person| {
+                person.slack.iter().map(|account| Link {
+                    subject: person.subject.clone(),
+                    install: account.install.clone(),
+                    user: account.user.clone(),
+                })
+            })
+            .collect();
+        let linked: Vec<_> = config.persons.iter().map(|person| person.subject.clone()).collect();
+        for connector in &connectors {
+            connector.linked(&linked);
+        }
+        let rules = Rules {
+            routes: config.routes.clone(),
+            groups: config.groups.clone(),
+            people: People::new(people),
+            deliver_within: config.policy.deliver_within,
+            group_max_age: config.policy.group_max_age,
+            require_full_view: config.policy.require_full_view,
+        };
+        let bridge = Bridge::new(
+            store,
+            Arc::clone(&machine.clock),
+            Arc::clone(&machine.ids),
+            rules,
+            connectors,
+            platforms,
+        )
+        .await
+        .context("the database cannot be read")?;
+        Ok(Self { config, bridge, keys, templates, watches })
+    }
+}
+
+/// The signing keys, when a runtime needs them. Made on the first run on SQLite; on PostgreSQL, where
+/// replicas share them, by `keys rotate`.
+fn open_keys(config: &Config, store: &Store, machine: &Machine) -> Result<Option<Arc<Keys>>> {
+    if !config.signs() {
+        return Ok(None);
+    }
+    let keys = Keys::open(key_file(config), store.is_sqlite(), machine.clock.now())
+        .with_context(|| format!("signing.key_file: {}", config.signing.key_file.display()))?;
+    Ok(Some(Arc::new(keys)))
+}
+
+/// The key file as configured.
+#[must_use]
+pub fn key_file(config: &Config) -> KeyFile {
+    KeyFile {
+        path: config.signing.key_file.clone(),
+        alg: match config.signing.alg {
+            config::Algorithm::Es256 => SigningAlg::Es256,
+            config::Algorithm::EdDsa => SigningAlg::EdDsa,
+        },
+        publish_ahead: config.signing.publish_ahead,
+    }
+}
+
+fn connector(
+    runtime: &config::Runtime,
+    http: &reqwest::Client,
+    keys: Option<&Arc<Keys>>,
+    machine: &Machine,
+) -> Result<Arc<dyn Connector>> {
+    let carry = match &runtime.answer_with {
+        AnswerWith::Jwt { issuer, audience } => {
+            let Some(keys) = keys else { bail!("runtime {}: no signing keys", runtime.name) };
+            Carry::jwt(
+                runtime.token.clone(),
+                (issuer.clone(), audience.clone()),
+                runtime.scopes.clone(),
+                Arc::clone(keys),
+                Arc::clone(&machine.ids),
+            )
+        }
+        AnswerWith::SubjectHeader { header } => {
+            Carry::header(runtime.token.clone(), header.clone(), runtime.scopes.clone())
+        }
+    };
+    let settings = A2aSettings {
+        agent: runtime.agent.clone(),
+        allow_origins: runtime.allow_origins.clone(),
+        plain_http: runtime.plain_http,
+        watch: match &runtime.watch_as {
+            WatchAs::Credential => WatchWhom::Credential,
+            WatchAs::Subjects(subjects) => WatchWhom::Subjects(subjects.clone()),
+            WatchAs::Linked => WatchWhom::Linked,
+        },
+        headers: runtime.headers.iter().map(|header| (header.name.clone(), header.value.clone())).collect(),
+        details_url: runtime.details_url.as_ref().map(ToString::to_string),
+        dedupe: runtime.dedupe,
+        deadline: machine.limits.total,
+        ..A2aSettings::new(
+            runtime.name.clone(),
+            match &runtime.address {
+                config::Address::Endpoint(url) => Address::Endpoint(url.clone()),
+                config::Address::Card(url) => Address::Card(url.clone()),
+            },
+        )
+    };
+    let carrier: Arc<dyn Carrier> = Arc::new(carry);
+    let connector = A2aConnector::new(settings, http.clone(), carrier, Arc::clone(&machine.clock))
+        .with_context(|| format!("runtime {}", runtime.name))?;
+    Ok(Arc::new(connector))
+}
+
+fn slack_settings(slack: &config::Slack) -> Result<SlackSettings> {
+    Ok(SlackSettings {
+        name: slack.name.clone(),
+        bot_token: slack.bot_token.clone(),
+        app_id: slack.app_id.clone(),
+        api_url: slack.api_url.parse().with_context(|| format!("slack {}: api_url", slack.name))?,
+        pace: slack.pace,
+    })
+}
