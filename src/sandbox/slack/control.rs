@@ -8,6 +8,7 @@ use super::controls::Input;
 use super::deliver::{Delivery, Doors, Manner};
 use super::payload::{PressError, Spot};
 use super::switches::Switches;
+use super::types::UserKind;
 use super::validate::{self, Rules};
 use super::world::SlackWorld;
 use crate::sandbox::faults::Rule;
@@ -50,6 +51,10 @@ pub(super) fn routes() -> Router<Arc<SlackWorld>> {
         .route("/slack/control/doors", post(doors))
         .route("/slack/control/clock", post(clock))
         .route("/slack/control/validate", post(check))
+        .route("/slack/control/complaints", get(async |State(world): World| Json(world.complaints())))
+        .route("/slack/control/channel", post(channel))
+        .route("/slack/control/user", post(user))
+        .route("/slack/control/group", post(group))
 }
 
 fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Box<Response>> {
@@ -270,6 +275,79 @@ async fn clock(State(world): World, body: Bytes) -> Response {
         Ok(clock) => {
             world.time().advance(clock.advance_ms);
             Json(json!({"now_ms": world.time().now_ms()})).into_response()
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditChannel {
+    id: String,
+    archived: Option<bool>,
+    frozen: Option<bool>,
+    #[serde(default)]
+    join: Vec<String>,
+    #[serde(default)]
+    leave: Vec<String>,
+}
+
+async fn channel(State(world): World, body: Bytes) -> Response {
+    match read::<EditChannel>(&body) {
+        Err(refused) => *refused,
+        Ok(edit) => {
+            match edit.archived {
+                Some(true) => world.archive(&edit.id),
+                Some(false) => world.unarchive(&edit.id),
+                None => {}
+            }
+            world.edit_channel(&edit.id, |channel| {
+                channel.frozen = edit.frozen.unwrap_or(channel.frozen);
+                channel.members.retain(|member| !edit.leave.contains(member));
+                channel.members.extend(edit.join);
+            });
+            StatusCode::NO_CONTENT.into_response()
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditUser {
+    id: String,
+    deleted: Option<bool>,
+    kind: Option<UserKind>,
+    name: Option<String>,
+    real_name: Option<String>,
+}
+
+async fn user(State(world): World, body: Bytes) -> Response {
+    match read::<EditUser>(&body) {
+        Err(refused) => *refused,
+        Ok(edit) => {
+            world.edit_user(&edit.id, |user| {
+                user.deleted = edit.deleted.unwrap_or(user.deleted);
+                user.kind = edit.kind.unwrap_or(user.kind);
+                user.name = edit.name.clone().unwrap_or_else(|| user.name.clone());
+                user.real_name = edit.real_name.clone().unwrap_or_else(|| user.real_name.clone());
+            });
+            StatusCode::NO_CONTENT.into_response()
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EditGroup {
+    id: String,
+    users: Vec<String>,
+}
+
+async fn group(State(world): World, body: Bytes) -> Response {
+    match read::<EditGroup>(&body) {
+        Err(refused) => *refused,
+        Ok(edit) => {
+            world.edit_group(&edit.id, |group| group.users = edit.users);
+            StatusCode::NO_CONTENT.into_response()
         }
     }
 }

@@ -11,6 +11,7 @@
 
 pub mod acme;
 mod api;
+mod complaints;
 mod control;
 mod controls;
 mod deliver;

@@ -94,6 +94,11 @@ impl SlackWorld {
         self.lock().requests.iter().filter(|request| request.method == method).cloned().collect()
     }
 
+    /// How often a method was called since the last [`SlackWorld::forget`].
+    pub fn count(&self, method: &str) -> usize {
+        self.lock().requests.iter().filter(|request| request.method == method).count()
+    }
+
     /// All deliveries to the app, in order of their end.
     pub fn deliveries(&self) -> Vec<Delivery> {
         self.lock().deliveries.clone()
@@ -184,6 +189,7 @@ impl SlackWorld {
                 let rows = all.values().map(|message| {
                     let mut row = json!(message);
                     row["reads"] = render::message(&state, &message.text, &message.blocks).into();
+                    row["notice"] = render::mrkdwn(&state, &message.text).into();
                     row
                 });
                 (channel.clone(), Value::Array(rows.collect()))

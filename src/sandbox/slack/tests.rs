@@ -444,3 +444,64 @@ async fn whoever_waits_is_told_of_changes_and_of_nothing() {
     let nothing = world.until("pigs", Duration::from_millis(20), |_| None::<()>).await;
     assert!(nothing.unwrap_err().contains("pigs"));
 }
+
+#[tokio::test]
+async fn an_app_that_behaves_has_no_complaints_and_every_breach_is_named() {
+    let world = world();
+    served(&world, async |api| {
+        posted(api, "C0OPS").await;
+        assert_eq!(world.complaints(), Vec::<String>::new());
+        world.faults().add(Rule::next("chat.postMessage", Fault::Status { code: 429, retry_after: Some(9), body: None }));
+        api.raw_as(BOT_TOKEN, "chat.postMessage", &json!({"channel": "C0OPS", "text": "x", "blocks": card()})).await.unwrap();
+        let press = world.press("U0KIM", "C0OPS", &world.messages("C0OPS")[0].ts, "Approve").await.unwrap();
+        let leak = json!({"channel": "C0OPS", "text": press.payload()["response_url"], "blocks": [{"type": "actions", "elements": []}]});
+        api.post(BOT_TOKEN, "chat.postMessage", &leak).await;
+        api.post(BOT_TOKEN, "chat.postEphemeral", &json!({"channel": "C0OPS", "user": "U0KIM", "text": BOT_TOKEN})).await;
+        let found = world.complaints().join("\n");
+        for part in ["request 3 (chat.postMessage): came before", "json-pointer:/blocks/0/elements", "request 3 (chat.postMessage): shows a response_url",
+            "request 4 (chat.postEphemeral): has no blocks", "request 4 (chat.postEphemeral): shows a token"] {
+            assert!(found.contains(part), "{part} is not in {found}");
+        }
+        assert_eq!(found.lines().count(), 5, "{found}");
+        world.forget();
+        assert_eq!((world.complaints().len(), world.count("chat.postMessage")), (0, 0));
+        world.faults().clear();
+        world.pace(0);
+        posted(api, "C0OPS").await;
+        assert_eq!((world.requests()[0].seq, world.requests()[0].ok()), (5, true));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn archiving_puts_the_bot_out_and_ids_can_change() {
+    let world = world();
+    served(&world, async |api| {
+        let ts = posted(api, "C0OPS").await;
+        world.archive("C0OPS");
+        let post = json!({"channel": "C0OPS", "text": "x"});
+        assert_eq!(api.post(BOT_TOKEN, "chat.postMessage", &post).await["error"], "is_archived");
+        world.unarchive("C0OPS");
+        assert_eq!(api.post(BOT_TOKEN, "chat.postMessage", &post).await["error"], "not_in_channel");
+        world.edit_channel("C0OPS", |channel| {
+            channel.members.insert("U0BOT".into());
+        });
+        world.migrate_channel("C0OPS", "C0NEW");
+        let edit = |channel: &str| json!({"channel": channel, "ts": ts, "text": "x"});
+        assert_eq!(api.post(BOT_TOKEN, "chat.update", &edit("C0OPS")).await["error"], "channel_not_found");
+        assert_eq!(api.post(BOT_TOKEN, "chat.update", &edit("C0NEW")).await["ok"], true);
+        world.faults().add(Rule::next("chat.update", Fault::Refuse { error: String::new() }));
+        assert_eq!(api.post(BOT_TOKEN, "chat.update", &edit("C0NEW")).await, json!({"ok": false}));
+        let group = json!({"id": "S0RELEASE", "users": ["U0SAM"]});
+        api.raw("/slack/control/group", &group).await.unwrap().error_for_status().unwrap();
+        let users = api.get(BOT_TOKEN, "usergroups.users.list", &[("usergroup", "S0RELEASE")]).await;
+        assert_eq!(users["users"], json!(["U0SAM"]));
+        let kind = json!({"id": "U0SAM", "kind": "guest"});
+        api.raw("/slack/control/user", &kind).await.unwrap().error_for_status().unwrap();
+        assert_eq!(
+            api.get(BOT_TOKEN, "users.info", &[("user", "U0SAM")]).await["user"]["is_restricted"],
+            true
+        );
+    })
+    .await;
+}

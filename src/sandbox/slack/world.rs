@@ -59,6 +59,8 @@ pub(super) struct State {
     pub(super) triggers: BTreeMap<String, Trigger>,
     pub(super) responds: BTreeMap<String, Respond>,
     pub(super) requests: Vec<Recorded>,
+    /// How many requests were recorded before the first of these.
+    pub(super) forgotten: u64,
     pub(super) deliveries: Vec<Delivery>,
     /// What each person has filled in: (user, message or view) → block_id → action_id → value.
     pub(super) filled: BTreeMap<(String, String), Map<String, Value>>,
@@ -82,6 +84,12 @@ impl State {
         let last = self.last_micros.entry(channel.to_owned()).or_insert(0);
         *last = now_ms.saturating_mul(1_000).max(*last + 100);
         ts(*last)
+    }
+
+    /// The recorded request with this number, if it was not forgotten.
+    pub(super) fn request(&mut self, seq: u64) -> Option<&mut Recorded> {
+        let index = seq.checked_sub(self.forgotten + 1)?;
+        self.requests.get_mut(usize::try_from(index).ok()?)
     }
 
     /// A hash for a view, new at every change.
@@ -162,6 +170,7 @@ impl SlackWorld {
                 triggers: BTreeMap::new(),
                 responds: BTreeMap::new(),
                 requests: Vec::new(),
+                forgotten: 0,
                 deliveries: Vec::new(),
                 filled: BTreeMap::new(),
                 rates: Rates::default(),
@@ -254,7 +263,49 @@ impl SlackWorld {
         self.change(|state| state.doors = doors);
     }
 
-    /// Changes a channel: archive it, freeze it, let people in and out.
+    /// Archives a channel, which puts the bots out of it.
+    pub fn archive(&self, id: &str) {
+        self.change(|state| {
+            let bots: Vec<String> = state.installs.values().map(|install| install.bot_user.clone()).collect();
+            if let Some(channel) = state.channels.get_mut(id) {
+                channel.archived = true;
+                channel.members.retain(|member| !bots.contains(member));
+            }
+        });
+    }
+
+    /// Takes a channel out of the archive; the bots do not come back by themselves.
+    pub fn unarchive(&self, id: &str) {
+        self.edit_channel(id, |channel| channel.archived = false);
+    }
+
+    /// Gives a channel a new id, as Slack does when its kind changes; messages move along and the
+    /// old id is unknown.
+    pub fn migrate_channel(&self, old: &str, new: &str) {
+        self.change(|state| {
+            if let Some(mut channel) = state.channels.remove(old) {
+                channel.id = new.into();
+                state.channels.insert(new.into(), channel);
+            }
+            let mut moved = state.messages.remove(old).unwrap_or_default();
+            moved.values_mut().for_each(|message| message.channel = new.into());
+            state.messages.insert(new.into(), moved);
+        });
+    }
+
+    /// Drops the recorded requests and deliveries and what has run out of time; for long runs.
+    pub fn forget(&self) {
+        let old = self.time.now_ms() - 31 * 60 * 1_000;
+        self.change(|state| {
+            state.forgotten += state.requests.len() as u64;
+            state.requests.clear();
+            state.deliveries.clear();
+            state.triggers.retain(|_, trigger| trigger.made_ms > old);
+            state.responds.retain(|_, respond| respond.made_ms > old);
+        });
+    }
+
+    /// Changes a channel: freeze it, let people in and out.
     pub fn edit_channel(&self, id: &str, edit: impl FnOnce(&mut Channel)) {
         self.change(|state| state.channels.get_mut(id).map(edit));
     }

@@ -5,12 +5,11 @@ use crate::sandbox::slack::switches::TextOnlyUpdate;
 use crate::sandbox::slack::text;
 use crate::sandbox::slack::types::{Channel, ChannelKind, Edited, Ephemeral, Message, Via};
 use crate::sandbox::slack::validate::{self, Rules, Surface};
-use crate::sandbox::slack::world::State;
+use crate::sandbox::slack::world::{self, State};
 use serde_json::{Value, json};
 
-/// A post's `text` is cut here; an update above the second is refused (bytes).
+/// A post's `text` is cut here.
 const TEXT_CUT: usize = 40_000;
-const UPDATE_TEXT: usize = 4_000;
 /// Slack states no size; a card's metadata is far below.
 const METADATA_SIZE: usize = 8_000;
 
@@ -24,7 +23,7 @@ struct Content {
 /// Checks and stores `text`, `blocks` and `metadata`.
 fn content(state: &mut State, call: &Call<'_>, update: bool) -> Result<Content, Refusal> {
     let raw = call.args.text("text").unwrap_or_default();
-    if update && raw.len() > UPDATE_TEXT {
+    if update && raw.len() > validate::UPDATE_TEXT {
         return Err(Refusal::new("msg_too_long"));
     }
     if call.args.value("attachments").and_then(Value::as_array).is_some_and(|all| all.len() > 100) {
@@ -246,8 +245,7 @@ pub(super) fn update(state: &mut State, call: &Call<'_>) -> Answer {
     }
     own(state, call, &id, &ts, "cant_update_message")?;
     let content = content(state, call, true)?;
-    let edited =
-        Edited { user: call.install.bot_user.clone(), ts: super::super::world::ts(call.now_ms * 1_000) };
+    let edited = Edited { user: call.install.bot_user.clone(), ts: world::ts(call.now_ms * 1_000) };
     let keeps = state.switches.text_only_update == TextOnlyUpdate::KeepsBlocks;
     let text_given = call.args.value("text").is_some();
     let message = own(state, call, &id, &ts, "cant_update_message")?;

@@ -54,7 +54,8 @@ async fn call(
     struck(&world, fault, seq, &name, || world.carry_out(seq, &name, &args)).await
 }
 
-/// Lets one fault strike around `act`.
+/// Lets one fault strike around `act`. [`Fault::Refuse`] with an empty code answers `ok:false`
+/// without `error`.
 pub(crate) async fn struck(
     world: &SlackWorld,
     fault: Fault,
@@ -84,7 +85,10 @@ pub(crate) async fn struck(
             status(code, None, None)
         }
         Fault::Refuse { error } => {
-            let reply = Reply::refused(Refusal::new(&error));
+            let mut reply = Reply::refused(Refusal::new(&error));
+            if error.is_empty() {
+                reply.body = json!({"ok": false});
+            }
             world.answered(seq, 200, Some(&reply.body));
             respond(&reply)
         }
@@ -187,7 +191,7 @@ impl SlackWorld {
                 .token()
                 .and_then(|token| state.installs.get(token))
                 .map(|install| install.key().to_owned());
-            let seq = state.requests.len() as u64 + 1;
+            let seq = state.forgotten + state.requests.len() as u64 + 1;
             let key = install.as_deref().unwrap_or("?");
             let impatient = state.rates.impatient(at_ms, name, key, args.text("channel"));
             let fault = fault.and_then(|fault| serde_json::to_value(fault).ok());
@@ -211,8 +215,7 @@ impl SlackWorld {
     /// Records what was answered.
     pub(crate) fn answered(&self, seq: u64, status: u16, body: Option<&Value>) {
         self.change(|state| {
-            let index = usize::try_from(seq.saturating_sub(1)).unwrap_or(usize::MAX);
-            if let Some(request) = state.requests.get_mut(index) {
+            if let Some(request) = state.request(seq) {
                 request.status = Some(status);
                 request.response = body.cloned();
             }
@@ -222,8 +225,7 @@ impl SlackWorld {
     fn park(&self, seq: u64, name: &str, seconds: u64) {
         let now_ms = self.time.now_ms();
         self.change(|state| {
-            let index = usize::try_from(seq.saturating_sub(1)).unwrap_or(usize::MAX);
-            let key = state.requests.get(index).and_then(|request| request.install.clone());
+            let key = state.request(seq).and_then(|request| request.install.clone());
             state.rates.park(now_ms, name, key.as_deref().unwrap_or("?"), seconds);
         });
     }

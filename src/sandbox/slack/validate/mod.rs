@@ -21,6 +21,9 @@ use std::collections::BTreeSet;
 /// Most text a message's blocks may carry together; above it live Slack refuses.
 pub const MESSAGE_TEXT: usize = 13_000;
 
+/// Most bytes of `text` an update may carry; measured on live Slack.
+pub const UPDATE_TEXT: usize = 4_000;
+
 /// Where blocks are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Surface {
@@ -81,6 +84,17 @@ pub fn message(payload: &Value, rules: Rules) -> Vec<Problem> {
     }
     if let Some(found) = payload.get("blocks") {
         problems.extend(blocks(found, Surface::Message, rules));
+    }
+    problems
+}
+
+/// Checks what `chat.update` would be given: as [`message`], and `text` within 4,000 bytes.
+#[must_use]
+pub fn update(payload: &Value, rules: Rules) -> Vec<Problem> {
+    let mut problems = message(payload, rules);
+    if payload.get("text").and_then(Value::as_str).is_some_and(|text| text.len() > UPDATE_TEXT) {
+        let message = format!("must be less than {} bytes", UPDATE_TEXT + 1);
+        problems.push(Problem { error: "msg_too_long", pointer: "/text".into(), message });
     }
     problems
 }

@@ -1,3 +1,5 @@
+//! What the validator takes and refuses: one thing wrong at a time, and limits to the character.
+
 use super::*;
 use rstest::rstest;
 use serde_json::json;
@@ -144,4 +146,6 @@ fn views_have_rules_of_their_own() {
 fn a_message_needs_text_or_blocks() {
     assert_eq!(message(&json!({"text": " "}), Rules::default())[0].error, "no_text");
     assert_eq!(message(&json!({"text": "hi"}), Rules::default()), []);
+    assert_eq!(update(&json!({"text": "x".repeat(4_000)}), Rules::default()), []);
+    assert_eq!(update(&json!({"text": "é".repeat(2_001)}), Rules::default())[0].error, "msg_too_long");
 }
