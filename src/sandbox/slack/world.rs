@@ -288,7 +288,9 @@ impl SlackWorld {
                 state.channels.insert(new.into(), channel);
             }
             let mut moved = state.messages.remove(old).unwrap_or_default();
-            moved.values_mut().for_each(|message| message.channel = new.into());
+            for message in moved.values_mut() {
+                message.channel = new.into();
+            }
             state.messages.insert(new.into(), moved);
         });
     }
