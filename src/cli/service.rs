@@ -15,6 +15,7 @@ use crate::domain::ids::Ids;
 use crate::identity::keys::{KeyFile, Keys, SigningAlg};
 use crate::identity::subject::Carry;
 use crate::net::{self, Limits};
+use crate::pace::Pace;
 use crate::render::Templates;
 use crate::runtime::a2a::{A2aConnector, A2aSettings, Address, Watch as WatchWhom};
 use crate::store::{Store, StoreOptions};
@@ -93,11 +94,16 @@ impl Service {
         let mut platforms: Vec<Arc<dyn ChatPlatform>> = vec![];
         for slack in &config.slack {
             platforms.push(Arc::new(Slack::new(
-                slack_settings(slack)?,
+                SlackSettings {
+                    name: slack.name.clone(),
+                    bot_token: slack.bot_token.clone(),
+                    app_id: slack.app_id.clone(),
+                    api_url: slack.api_url.clone(),
+                },
                 http.clone(),
                 Arc::clone(&machine.clock),
-                Arc::clone(&machine.ids),
                 Arc::clone(&templates),
+                Pace::new(Arc::clone(&machine.clock), Arc::clone(&machine.ids), slack.pace),
             )));
         }
         let people: Vec<Link> = config
@@ -207,14 +213,4 @@ fn connector(
     let connector = A2aConnector::new(settings, http.clone(), carrier, Arc::clone(&machine.clock))
         .with_context(|| format!("runtime {}", runtime.name))?;
     Ok(Arc::new(connector))
-}
-
-fn slack_settings(slack: &config::Slack) -> Result<SlackSettings> {
-    Ok(SlackSettings {
-        name: slack.name.clone(),
-        bot_token: slack.bot_token.clone(),
-        app_id: slack.app_id.clone(),
-        api_url: slack.api_url.parse().with_context(|| format!("slack {}: api_url", slack.name))?,
-        pace: slack.pace,
-    })
 }

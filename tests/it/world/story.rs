@@ -1,0 +1,451 @@
+//! The whole system in one process: a real database, real HTTP on loopback, a clock moved by hand.
+//!
+//! Workers do not run by themselves: a story ticks them, so that races are scripted. [`Story::end`]
+//! asserts what must hold at rest after every story.
+
+use super::database::{Backend, Database};
+use countersign::cli::machine::MachineIds;
+use countersign::cli::service::{Machine, Service};
+use countersign::config::Config;
+use countersign::domain::clock::{Clock, Millis};
+use countersign::net::{self, Limits};
+use countersign::sandbox::a2a::{self, A2aWorld, Ask, AuthMode, Foreign, Jwks, Open, Opened, Setup, Watch};
+use countersign::sandbox::slack::{self, Delivery, Message, SlackWorld};
+use countersign::sandbox::time::Time;
+use countersign::store::jobs::JobKind;
+use countersign::store::{Store, StoreOptions};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// When every story begins: 2026-11-30T09:00:00Z.
+pub(crate) const START: i64 = 1_796_029_200_000;
+pub(crate) const WATCH_TOKEN: &str = "watch-everything";
+pub(crate) const OPERATOR: &str = "operator-token-of-the-tests-0123456789";
+pub(crate) const RELEASES: &str = "C0RELEASES";
+pub(crate) const OPS: &str = "C0OPS";
+pub(crate) const DANA: &str = "dana@example.com";
+pub(crate) const KIM: &str = "kim@example.com";
+
+/// The service's clock: the same hand moves the stand-ins'.
+#[derive(Debug, Clone)]
+pub(crate) struct HandClock(Arc<AtomicI64>);
+
+impl Clock for HandClock {
+    fn now(&self) -> Millis {
+        Millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// What a story is told with.
+pub(crate) struct Story {
+    pub(crate) slack: Arc<SlackWorld>,
+    pub(crate) a2a: Arc<A2aWorld>,
+    pub(crate) service: Service,
+    pub(crate) sandbox: SocketAddr,
+    pub(crate) address: SocketAddr,
+    hand: Arc<AtomicI64>,
+    config: String,
+    database: Database,
+    folder: TempDir,
+    servers: Vec<JoinHandle<()>>,
+    front: Option<JoinHandle<()>>,
+}
+
+/// What a story may want otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Wants {
+    /// May a subject that is not the owner answer?
+    pub(crate) foreign: Foreign,
+    /// Replaces the `[[group]]`, `[[person]]` and `[[route]]` part.
+    pub(crate) people_and_routes: &'static str,
+    /// More keys of the `[[runtime]]`.
+    pub(crate) runtime: &'static str,
+    /// More text before the first section's tables.
+    pub(crate) more: &'static str,
+    pub(crate) limits: Limits,
+}
+
+pub(crate) const PEOPLE_AND_ROUTES: &str = r##"
+[[group]]
+name = "release"
+subjects = ["dana@example.com", "kim@example.com"]
+
+[[person]]
+subject = "dana@example.com"
+slack = ["acme:U0DANA"]
+
+[[person]]
+subject = "kim@example.com"
+slack = ["acme:U0KIM"]
+
+[[person]]
+subject = "guest@example.com"
+slack = ["acme:U0GUEST"]
+
+[[route]]
+when = { runtime = "prod", tool = "delete_*" }
+to = ["slack:acme:#releases"]
+approvers = ["release"]
+approvals = 2
+
+[[route]]
+when = { runtime = "prod", tool = "lonely" }
+to = ["slack:acme:#releases"]
+approvers = []
+
+[[route]]
+when = { runtime = "prod", tool = "four_eyes" }
+to = ["slack:acme:#releases"]
+approvers = ["release"]
+self_approval = false
+
+[[route]]
+when = { runtime = "prod", tool = "both" }
+to = ["slack:acme:#releases", "slack:acme:C0OPS"]
+approvers = ["release"]
+
+[[route]]
+when = { runtime = "prod" }
+to = ["slack:acme:#releases"]
+fallback = ["slack:acme:C0OPS"]
+approvers = ["release", "owner"]
+"##;
+
+impl Default for Wants {
+    fn default() -> Self {
+        Self {
+            foreign: Foreign::Allowed,
+            people_and_routes: PEOPLE_AND_ROUTES,
+            runtime: "",
+            more: "",
+            limits: Limits { connect: Duration::from_secs(2), total: Duration::from_secs(3) },
+        }
+    }
+}
+
+async fn serve(listener: TcpListener, router: axum::Router) {
+    axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>()).await.unwrap();
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test's own servers, aborted at its end")]
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::spawn(task)
+}
+
+impl Story {
+    pub(crate) async fn begin(on: Backend) -> Self {
+        Self::with(on, Wants::default()).await
+    }
+
+    pub(crate) async fn with(on: Backend, wants: Wants) -> Self {
+        net::init();
+        let hand = Arc::new(AtomicI64::new(START));
+        let time = Time::Manual(Arc::clone(&hand));
+        let slack = SlackWorld::acme(time.clone());
+        let a2a = A2aWorld::new(Setup {
+            time,
+            seed: Some("s".into()),
+            watchers: BTreeMap::from([(WATCH_TOKEN.to_owned(), Watch::All)]),
+            ..Setup::default()
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let sandbox = listener.local_addr().unwrap();
+        let router = slack::router(Arc::clone(&slack)).merge(a2a::router(Arc::clone(&a2a)));
+        let servers = vec![spawn(serve(listener, router))];
+        let front = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = front.local_addr().unwrap();
+        slack.set_base_url(&format!("http://{sandbox}"));
+        slack.set_app_url(&format!("http://{address}"));
+        a2a.set_auth(
+            vec![AuthMode::Jwt {
+                issuer: "https://countersign.test".into(),
+                audience: "prod-agents".into(),
+                jwks: Jwks::Url(format!("http://{address}/.well-known/jwks.json")),
+            }],
+            BTreeMap::from([(WATCH_TOKEN.to_owned(), Watch::All)]),
+        );
+        a2a.switch(|switches| switches.foreign = wants.foreign);
+
+        let folder = tempfile::tempdir().unwrap();
+        let database = on.fresh().await;
+        let config = config(&wants, sandbox, address, database.url(), &folder);
+        let service = build(&config, &hand, wants.limits).await;
+        let mut story = Self {
+            slack,
+            a2a,
+            service,
+            sandbox,
+            address,
+            hand,
+            config,
+            database,
+            folder,
+            servers,
+            front: None,
+        };
+        story.open_doors(front);
+        assert!(story.service.bridge.identify_once("acme").await.unwrap(), "the stand-in says who we are");
+        story
+    }
+
+    fn open_doors(&mut self, front: TcpListener) {
+        let router = self.service.public_router();
+        self.front = Some(spawn(serve(front, router)));
+    }
+
+    /// The process dies and a new one starts on the same database and port.
+    pub(crate) async fn restart(&mut self) {
+        self.restart_with(|config| config).await;
+    }
+
+    /// The same with a changed configuration.
+    pub(crate) async fn restart_with(&mut self, change: impl FnOnce(String) -> String) {
+        if let Some(front) = self.front.take() {
+            front.abort();
+            let _ = front.await;
+        }
+        self.service.bridge.store.close().await;
+        self.config = change(std::mem::take(&mut self.config));
+        self.service = build(&self.config, &self.hand, Wants::default().limits).await;
+        let service = &self.service;
+        service.bridge.store.write(|tx| Box::pin(async move { tx.release_jobs(None).await })).await.unwrap();
+        let front = TcpListener::bind(self.address).await.unwrap();
+        self.open_doors(front);
+        self.service.bridge.identify_once("acme").await.unwrap();
+    }
+
+    /// Moves every clock.
+    pub(crate) fn advance(&self, by: Duration) {
+        self.hand.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn now(&self) -> Millis {
+        Millis(self.hand.load(Ordering::SeqCst))
+    }
+
+    /// One pass over the runtime, then everything that is due.
+    pub(crate) async fn tick(&self) {
+        self.watch().await;
+        self.deliver().await;
+    }
+
+    /// One pass over the runtime.
+    pub(crate) async fn watch(&self) {
+        self.service.bridge.watch_once("prod").await.unwrap();
+    }
+
+    /// Works off everything that is due now.
+    pub(crate) async fn deliver(&self) {
+        self.deliver_only(&JobKind::ALL).await;
+    }
+
+    pub(crate) async fn deliver_only(&self, kinds: &[JobKind]) {
+        for _ in 0..100 {
+            if self.service.bridge.deliver_once(kinds).await.unwrap() == 0 {
+                return;
+            }
+        }
+        panic!("jobs are due for ever: {:#?}", self.jobs().await);
+    }
+
+    /// Time passes in steps, with everything that becomes due in it.
+    pub(crate) async fn pass(&self, time: Duration) {
+        let step = Duration::from_secs(1);
+        let mut left = time;
+        while left > Duration::ZERO {
+            let by = left.min(step);
+            self.advance(by);
+            left -= by;
+            self.deliver().await;
+        }
+    }
+
+    pub(crate) async fn jobs(&self) -> Vec<countersign::store::jobs::JobRow> {
+        self.service.bridge.store.read(|tx| Box::pin(async move { tx.jobs(1000).await })).await.unwrap()
+    }
+
+    /// An agent of Dana's asks for approval of a tool of server `ci`.
+    pub(crate) fn asks(&self, tool: &str) -> Opened {
+        self.a2a.open(Open::new(DANA, Ask::approval("ci", tool)))
+    }
+
+    /// The same, seen and posted.
+    pub(crate) async fn asked(&self, tool: &str) -> (Opened, Message) {
+        let opened = self.asks(tool);
+        self.tick().await;
+        let card = self.card(RELEASES);
+        (opened, card)
+    }
+
+    /// The newest card in a channel.
+    pub(crate) fn card(&self, channel: &str) -> Message {
+        let cards = self.slack.cards(channel);
+        cards.last().cloned().unwrap_or_else(|| panic!("no card in {channel}: {:#?}", self.slack.dump()))
+    }
+
+    /// How a message reads.
+    pub(crate) fn reads(&self, card: &Message) -> String {
+        self.slack.reads(&card.channel, &card.ts)
+    }
+
+    pub(crate) fn buttons(&self, card: &Message) -> Vec<String> {
+        self.slack.buttons(&card.channel, &card.ts)
+    }
+
+    /// A person presses a control; the press must be acknowledged.
+    pub(crate) async fn presses(&self, user: &str, card: &Message, control: &str) -> Delivery {
+        let delivery = self.slack.press(user, &card.channel, &card.ts, control).await.unwrap();
+        assert!(delivery.acked(), "{delivery:#?}");
+        delivery
+    }
+
+    /// What a person has been told privately, oldest first.
+    pub(crate) fn told(&self, user: &str) -> Vec<String> {
+        self.slack.told(user)
+    }
+
+    /// Who approved it and with what, as the runtime recorded it.
+    pub(crate) fn recorded(&self, opened: &Opened) -> Vec<(String, bool)> {
+        self.a2a
+            .interaction(&opened.interaction_id)
+            .unwrap()
+            .answers
+            .iter()
+            .map(|answer| {
+                (answer.approved_by.clone(), matches!(answer.decision, a2a::Decision::Approved(true)))
+            })
+            .collect()
+    }
+
+    /// Clicks by state.
+    pub(crate) async fn clicks(&self) -> BTreeMap<String, i64> {
+        let counts =
+            self.service.bridge.store.read(|tx| Box::pin(async move { tx.count_clicks().await })).await.unwrap();
+        counts.into_iter().collect()
+    }
+
+    /// The events of the audit log, in order.
+    pub(crate) async fn audit(&self) -> Vec<countersign::domain::audit::AuditRow> {
+        let mut rows = vec![];
+        loop {
+            let from = rows.len() as i64 + 1;
+            let page = self.service.bridge.store.audit_page(from).await.unwrap();
+            if page.is_empty() {
+                return rows;
+            }
+            rows.extend(page);
+        }
+    }
+
+    /// What must hold at rest: the audit chain is whole, no job is due or dead, every click has an
+    /// outcome, each interaction was answered at most once, no card of an ended one has a control.
+    pub(crate) async fn end(self) {
+        let store = &self.service.bridge.store;
+        store.verify_audit(None).await.unwrap().expect("the audit chain is whole");
+        let now = self.now();
+        for job in self.jobs().await {
+            assert!(job.dead.is_none(), "a dead job: {job:?}");
+            assert!(job.available > now, "a job is left: {job:?}");
+        }
+        for state in ["stored", "claimed"] {
+            assert_eq!(self.clicks().await.get(state), None, "clicks without an outcome");
+        }
+        for delivery in self.slack.deliveries() {
+            assert!(delivery.status != 200 || delivery.acked(), "acknowledged too late: {delivery:?}");
+        }
+        assert!(self.slack.impatient().is_empty(), "called again before Retry-After was over");
+        let dump = self.a2a.dump().to_string();
+        for secret in [slack::BOT_TOKEN, slack::SIGNING_SECRET] {
+            assert!(!dump.contains(secret), "a secret reached the runtime");
+        }
+        if let Some(front) = &self.front {
+            front.abort();
+        }
+        for server in &self.servers {
+            server.abort();
+        }
+        store.close().await;
+        let _ = (&self.database, &self.folder, &self.sandbox);
+    }
+}
+
+fn config(wants: &Wants, sandbox: SocketAddr, address: SocketAddr, database: &str, folder: &TempDir) -> String {
+    let keys = folder.path().join("countersign.key");
+    format!(
+        r##"
+[server]
+listen = "{address}"
+public_url = "http://{address}"
+operator_token = {{ env = "OPERATOR" }}
+
+[signing]
+key_file = "{keys}"
+
+[database]
+url = "{database}"
+
+{more}
+
+[[runtime]]
+name = "prod"
+kind = "a2a"
+endpoint = "http://{sandbox}/a2a/release"
+token = {{ env = "WATCH" }}
+agent = "release"
+answer_with = "jwt"
+issuer = "https://countersign.test"
+audience = "prod-agents"
+{runtime}
+
+[[slack]]
+name = "acme"
+bot_token = {{ env = "BOT" }}
+signing_secret = {{ env = "SIGNING" }}
+api_url = "http://{sandbox}/slack/api"
+
+{people}
+"##,
+        keys = keys.display(),
+        more = wants.more,
+        runtime = wants.runtime,
+        people = wants.people_and_routes,
+    )
+}
+
+fn env(name: &str) -> Option<String> {
+    Some(
+        match name {
+            "OPERATOR" => OPERATOR,
+            "WATCH" => WATCH_TOKEN,
+            "BOT" => slack::BOT_TOKEN,
+            "SIGNING" => slack::SIGNING_SECRET,
+            _ => return None,
+        }
+        .to_owned(),
+    )
+}
+
+async fn build(config: &str, hand: &Arc<AtomicI64>, limits: Limits) -> Service {
+    let config = Config::parse(config, &env).unwrap_or_else(|findings| panic!("{findings}"));
+    let machine = Machine {
+        clock: Arc::new(HandClock(Arc::clone(hand))),
+        ids: Arc::new(MachineIds::default()),
+        limits,
+        bind_clock: true,
+    };
+    let store = Store::connect(StoreOptions {
+        url: config.database.url.expose().to_owned(),
+        readers: 4,
+        clock: Arc::clone(&machine.clock),
+        bind_clock: true,
+    })
+    .await
+    .unwrap();
+    Service::build(config, store, &machine).await.unwrap()
+}
