@@ -1,0 +1,439 @@
+//! What the Slack templates are rendered with.
+//!
+//! Texts in a `.mrkdwn` context are neutralised by the caller and escaped by the template; values
+//! made with [`markup`] (mentions, dates, checked addresses) are Slack markup of ours and stay.
+
+use super::{Context, Known, known};
+use minijinja::value::Value;
+use serde::Serialize;
+
+/// Markup of our own making, which a template must not escape.
+#[must_use]
+pub fn markup(text: String) -> Value {
+    Value::from_safe_string(text)
+}
+
+pub(super) fn all() -> Vec<Known> {
+    vec![
+        known::<Head>(),
+        known::<Text>(),
+        known::<Facts>(),
+        known::<Words>(),
+        known::<Asked>(),
+        known::<Cut>(),
+        known::<Notes>(),
+        known::<State>(),
+        known::<Reason>(),
+        known::<Foot>(),
+        known::<Button>(),
+        known::<Unknown>(),
+        known::<NoticeText>(),
+    ]
+}
+
+/// Every `status` of a card.
+const STATUSES: [&str; 4] = ["open", "read_only", "delivering", "ended"];
+const KINDS: [&str; 4] = ["approval", "question", "connection", "unknown"];
+const OUTCOMES: [&str; 9] =
+    ["approved", "denied", "answered", "connected", "declined", "canceled", "failed", "elsewhere", "gone"];
+/// Every decision as a delivering card names it.
+const DECISIONS: [&str; 5] = ["approve", "deny", "answer", "connected", "decline"];
+
+/// The header line.
+#[derive(Debug, Clone, Serialize)]
+pub struct Head {
+    pub kind: &'static str,
+    pub status: &'static str,
+    /// Empty unless ended.
+    pub outcome: &'static str,
+    pub agent: String,
+}
+
+impl Context for Head {
+    const NAME: &'static str = "slack/head.txt";
+    fn samples() -> Vec<Self> {
+        let mut samples = vec![];
+        for kind in KINDS {
+            for status in STATUSES {
+                for outcome in if status == "ended" { &OUTCOMES[..] } else { &[""] } {
+                    samples.push(Self { kind, status, outcome, agent: "Release agent".into() });
+                }
+            }
+        }
+        samples
+    }
+}
+
+/// The top-level text: notification, screen reader, search. `subject` is untrusted and stands last.
+#[derive(Debug, Clone, Serialize)]
+pub struct Text {
+    pub kind: &'static str,
+    pub status: &'static str,
+    pub outcome: &'static str,
+    pub runtime: String,
+    pub by: Option<Value>,
+    pub decision: &'static str,
+    pub votes: usize,
+    pub needed: u32,
+    pub subject: String,
+}
+
+impl Context for Text {
+    const NAME: &'static str = "slack/text.mrkdwn";
+    fn samples() -> Vec<Self> {
+        let mut samples = vec![];
+        for head in Head::samples() {
+            for by in [None, Some(markup("<@U0DANA>".into()))] {
+                for decision in if head.status == "delivering" { &DECISIONS[..] } else { &[""] } {
+                    samples.push(Self {
+                        kind: head.kind,
+                        status: head.status,
+                        outcome: head.outcome,
+                        runtime: "prod".into(),
+                        by: by.clone(),
+                        decision,
+                        votes: 1,
+                        needed: 2,
+                        subject: "Release agent: ci / deploy".into(),
+                    });
+                }
+            }
+        }
+        samples
+    }
+}
+
+/// A label and a value from runtime fields.
+#[derive(Debug, Clone, Serialize)]
+pub struct Facts {
+    /// `title`, `agent`, or the runtime's field name.
+    pub label: String,
+    pub value: String,
+}
+
+impl Context for Facts {
+    const NAME: &'static str = "slack/fact.txt";
+    fn samples() -> Vec<Self> {
+        ["title", "agent", "server", "tool", "reason", "command", "machine", "app", "other"]
+            .map(|label| Self { label: label.into(), value: "deploy".into() })
+            .into()
+    }
+}
+
+/// What stands above the agent's words; `empty` when there are none.
+#[derive(Debug, Clone, Serialize)]
+pub struct Words {
+    pub empty: bool,
+}
+
+impl Context for Words {
+    const NAME: &'static str = "slack/words.txt";
+    fn samples() -> Vec<Self> {
+        vec![Self { empty: false }, Self { empty: true }]
+    }
+}
+
+/// One question of a form shown read-only.
+#[derive(Debug, Clone, Serialize)]
+pub struct Asked {
+    pub number: usize,
+    pub of: usize,
+    pub text: String,
+    pub options: Vec<AskedOption>,
+    pub multiple: bool,
+    pub free_text: bool,
+}
+
+/// One option of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct AskedOption {
+    pub number: usize,
+    pub label: String,
+    pub description: String,
+}
+
+impl Context for Asked {
+    const NAME: &'static str = "slack/question.txt";
+    fn samples() -> Vec<Self> {
+        let option = |description: &str| AskedOption {
+            number: 1,
+            label: "EU".into(),
+            description: description.into(),
+        };
+        let mut samples = vec![];
+        for (of, multiple, free_text) in [(1, false, true), (2, true, false), (2, true, true), (1, false, false)] {
+            samples.push(Self {
+                number: 1,
+                of,
+                text: "Which region?".into(),
+                options: vec![option(""), option("Europe")],
+                multiple,
+                free_text,
+            });
+        }
+        samples
+    }
+}
+
+/// The mark in the place of what did not fit.
+#[derive(Debug, Clone, Serialize)]
+pub struct Cut {
+    /// Characters left out, as a reader counts them.
+    pub count: usize,
+}
+
+impl Context for Cut {
+    const NAME: &'static str = "slack/cut.txt";
+    fn samples() -> Vec<Self> {
+        vec![Self { count: 1 }, Self { count: 2 }, Self { count: 12_345 }]
+    }
+}
+
+/// What the card says about itself; may be empty.
+#[derive(Debug, Clone, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts for one template")]
+pub struct Notes {
+    pub arguments_withheld: bool,
+    pub cut: bool,
+    pub read_only: bool,
+    /// The card still takes answers.
+    pub open: bool,
+    pub kind: &'static str,
+}
+
+impl Context for Notes {
+    const NAME: &'static str = "slack/notes.txt";
+    fn samples() -> Vec<Self> {
+        let mut samples = vec![];
+        for bits in 0..16_u8 {
+            for kind in KINDS {
+                samples.push(Self {
+                    arguments_withheld: bits & 1 > 0,
+                    cut: bits & 2 > 0,
+                    read_only: bits & 4 > 0,
+                    open: bits & 8 > 0,
+                    kind,
+                });
+            }
+        }
+        samples
+    }
+}
+
+/// Votes, delivery, outcome.
+#[derive(Debug, Clone, Serialize)]
+pub struct State {
+    pub status: &'static str,
+    pub outcome: &'static str,
+    pub rejected: bool,
+    pub by: Option<Value>,
+    /// What was chosen elsewhere, as a control's word; empty when unknown.
+    pub decision: &'static str,
+    pub accepted: bool,
+    pub at: Value,
+    pub votes: Vec<Value>,
+    pub needed: u32,
+}
+
+impl Context for State {
+    const NAME: &'static str = "slack/state.mrkdwn";
+    fn samples() -> Vec<Self> {
+        let at = markup("<!date^1796000009^{date_short_pretty} {time}|2026-11-30 00:53 UTC>".into());
+        let base = Self {
+            status: "open",
+            outcome: "",
+            rejected: false,
+            by: None,
+            decision: "",
+            accepted: false,
+            at,
+            votes: vec![markup("<@U0DANA>".into()), Value::from("kim")],
+            needed: 3,
+        };
+        let mut samples = vec![base.clone()];
+        for by in [None, Some(markup("<@U0DANA>".into()))] {
+            for accepted in [false, true] {
+                for decision in DECISIONS {
+                    samples.push(Self { status: "delivering", by: by.clone(), accepted, decision, ..base.clone() });
+                }
+            }
+            for outcome in OUTCOMES {
+                for rejected in [false, true] {
+                    for decision in ["", "approve", "deny", "answer", "connected", "decline"] {
+                        samples.push(Self {
+                            status: "ended",
+                            by: by.clone(),
+                            outcome,
+                            rejected,
+                            decision,
+                            ..base.clone()
+                        });
+                    }
+                }
+            }
+        }
+        samples
+    }
+}
+
+/// A person's own words with a denial.
+#[derive(Debug, Clone, Serialize)]
+pub struct Reason {
+    pub reason: String,
+}
+
+impl Context for Reason {
+    const NAME: &'static str = "slack/reason.txt";
+    fn samples() -> Vec<Self> {
+        vec![Self { reason: "not on a Friday".into() }]
+    }
+}
+
+/// Where it comes from, who may answer, since when.
+#[derive(Debug, Clone, Serialize)]
+pub struct Foot {
+    pub runtime: String,
+    pub owner: Option<Value>,
+    pub approvers: Vec<String>,
+    pub opened: Value,
+    pub short_id: String,
+    pub details_url: Option<Value>,
+}
+
+impl Context for Foot {
+    const NAME: &'static str = "slack/foot.mrkdwn";
+    fn samples() -> Vec<Self> {
+        let full = Self {
+            runtime: "prod".into(),
+            owner: Some(markup("<@U0DANA>".into())),
+            approvers: vec!["release".into(), "owner".into()],
+            opened: markup("<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>".into()),
+            short_id: "deadbeef".into(),
+            details_url: Some(markup("https://app.example/tasks/t1".into())),
+        };
+        vec![full.clone(), Self { owner: None, approvers: vec![], details_url: None, ..full }]
+    }
+}
+
+/// A control's label; with `about`, the longer label for screen readers.
+#[derive(Debug, Clone, Serialize)]
+pub struct Button {
+    pub control: &'static str,
+    pub about: Option<String>,
+}
+
+impl Context for Button {
+    const NAME: &'static str = "slack/button.txt";
+    fn samples() -> Vec<Self> {
+        let mut samples = vec![];
+        for control in ["approve", "deny", "withdraw"] {
+            samples.push(Self { control, about: None });
+            samples.push(Self { control, about: Some("ci / deploy".into()) });
+        }
+        samples
+    }
+}
+
+/// What replaces a card whose state nobody knows any more.
+#[derive(Debug, Clone, Serialize)]
+pub struct Unknown {
+    /// `head` or `body`.
+    pub part: &'static str,
+}
+
+impl Context for Unknown {
+    const NAME: &'static str = "slack/unknown.txt";
+    fn samples() -> Vec<Self> {
+        vec![Self { part: "head" }, Self { part: "body" }]
+    }
+}
+
+/// What a clicker is told privately.
+#[derive(Debug, Clone, Serialize)]
+pub struct NoticeText {
+    pub notice: &'static str,
+    /// The state machine's reason, for `refused` and `vote_voided`.
+    pub why: &'static str,
+    pub unfit: &'static str,
+    pub outcome: &'static str,
+    pub by: Option<Value>,
+    pub at: Value,
+    pub groups: Vec<String>,
+    /// The account as an operator writes it.
+    pub user: String,
+}
+
+impl NoticeText {
+    /// A notice without any of the particulars.
+    #[must_use]
+    pub fn plain(notice: &'static str) -> Self {
+        Self {
+            notice,
+            why: "",
+            unfit: "",
+            outcome: "",
+            by: None,
+            at: markup(String::new()),
+            groups: vec![],
+            user: String::new(),
+        }
+    }
+}
+
+/// Every reason of the state machine, in its own words.
+pub(crate) const WHYS: [&str; 15] = [
+    "already_ended",
+    "being_answered",
+    "already_recorded",
+    "changed",
+    "no_vote",
+    "unverified",
+    "right_lost",
+    "too_late",
+    "not_owner",
+    "forbidden",
+    "not_accepted",
+    "unconfirmed",
+    "contradicted",
+    "malformed",
+    "unmappable",
+];
+
+impl Context for NoticeText {
+    const NAME: &'static str = "slack/notice.mrkdwn";
+    fn samples() -> Vec<Self> {
+        let mut samples = vec![];
+        let dana = || Some(markup("<@U0DANA>".into()));
+        for outcome in OUTCOMES {
+            for by in [None, dana()] {
+                samples.push(Self { outcome, by, ..Self::plain("already_ended") });
+            }
+        }
+        samples.push(Self { by: dana(), ..Self::plain("being_answered") });
+        samples.push(Self { user: "slack:acme:U0DANA".into(), ..Self::plain("unlinked") });
+        for unfit in ["guest", "stranger", "bot", "deactivated", "invited", "nobody"] {
+            samples.push(Self { unfit, ..Self::plain("unfit") });
+        }
+        for groups in [vec![], vec!["release".to_owned(), "owner".to_owned()]] {
+            samples.push(Self { groups, ..Self::plain("not_allowed") });
+        }
+        for notice in [
+            "self_approval",
+            "could_not_check",
+            "must_view",
+            "unknown_control",
+            "not_installed",
+            "still_trying",
+            "needs_attention",
+        ] {
+            samples.push(Self::plain(notice));
+        }
+        for why in WHYS {
+            for by in [None, dana()] {
+                samples.push(Self { why, by, ..Self::plain("refused") });
+            }
+            samples.push(Self { why, ..Self::plain("vote_voided") });
+        }
+        samples
+    }
+}
