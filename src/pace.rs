@@ -102,13 +102,9 @@ impl Pace {
         if self.checks.fetch_add(1, Ordering::Relaxed) % TIDY == TIDY - 1 {
             self.retain_recent();
         }
-        let now = self.clock.now();
         let method = (call.install.to_owned(), call.method.to_owned());
-        if let Some(until) = self.parked().get(&method) {
-            let left = until.saturating_sub(now);
-            if !left.is_zero() {
-                return Err(left);
-            }
+        if let Some(left) = self.parked_for(call.install, call.method) {
+            return Err(left);
         }
         if let Some(channel) = call.post_to {
             self.cell(&self.channels, &(call.install.to_owned(), channel.to_owned()))?;
@@ -131,6 +127,13 @@ impl Pace {
         let entry = parked.entry((install.to_owned(), method.to_owned())).or_insert(until);
         *entry = until.max(*entry);
         wait
+    }
+
+    /// How much longer a method of an install rests after a 429.
+    #[must_use]
+    pub fn parked_for(&self, install: &str, method: &str) -> Option<Duration> {
+        let until = *self.parked().get(&(install.to_owned(), method.to_owned()))?;
+        Some(until.saturating_sub(self.clock.now())).filter(|left| !left.is_zero())
     }
 
     /// Forgets keys that are as good as new.

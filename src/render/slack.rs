@@ -1,16 +1,13 @@
 //! What the Slack templates are rendered with.
 //!
 //! Texts in a `.mrkdwn` context are neutralised by the caller and escaped by the template; values
-//! made with [`markup`] (mentions, dates, checked addresses) are Slack markup of ours and stay.
+//! of type [`Markup`] (mentions, dates, checked addresses) are Slack markup of ours and stay.
 
-use super::{Context, Known, known};
-use minijinja::value::Value;
+use super::{Context, Known, Markup, known};
 use serde::Serialize;
 
-/// Markup of our own making, which a template must not escape.
-#[must_use]
-pub fn markup(text: String) -> Value {
-    Value::from_safe_string(text)
+fn markup(text: String) -> Markup {
+    Markup::of(text)
 }
 
 pub(super) fn all() -> Vec<Known> {
@@ -71,7 +68,7 @@ pub struct Text {
     pub status: &'static str,
     pub outcome: &'static str,
     pub runtime: String,
-    pub by: Option<Value>,
+    pub by: Option<Markup>,
     pub decision: &'static str,
     pub votes: usize,
     pub needed: u32,
@@ -226,12 +223,14 @@ pub struct State {
     pub status: &'static str,
     pub outcome: &'static str,
     pub rejected: bool,
-    pub by: Option<Value>,
+    pub by: Option<Markup>,
     /// What was chosen elsewhere, as a control's word; empty when unknown.
     pub decision: &'static str,
     pub accepted: bool,
-    pub at: Value,
-    pub votes: Vec<Value>,
+    pub at: Markup,
+    /// Votes cast; `votes` may name fewer.
+    pub voted: usize,
+    pub votes: Vec<Markup>,
     pub needed: u32,
 }
 
@@ -247,7 +246,8 @@ impl Context for State {
             decision: "",
             accepted: false,
             at,
-            votes: vec![markup("<@U0DANA>".into()), Value::from("kim")],
+            voted: 2,
+            votes: vec![markup("<@U0DANA>".into()), Markup::of("`kim`".into())],
             needed: 3,
         };
         let mut samples = vec![base.clone()];
@@ -293,11 +293,11 @@ impl Context for Reason {
 #[derive(Debug, Clone, Serialize)]
 pub struct Foot {
     pub runtime: String,
-    pub owner: Option<Value>,
+    pub owner: Option<Markup>,
     pub approvers: Vec<String>,
-    pub opened: Value,
+    pub opened: Markup,
     pub short_id: String,
-    pub details_url: Option<Value>,
+    pub details_url: Option<Markup>,
 }
 
 impl Context for Foot {
@@ -356,8 +356,8 @@ pub struct NoticeText {
     pub why: &'static str,
     pub unfit: &'static str,
     pub outcome: &'static str,
-    pub by: Option<Value>,
-    pub at: Value,
+    pub by: Option<Markup>,
+    pub at: Markup,
     pub groups: Vec<String>,
     /// The account as an operator writes it.
     pub user: String,

@@ -1,4 +1,4 @@
-use super::slack::{Button, Cut, Foot, NoticeText, markup};
+use super::slack::{Button, Cut, Foot, NoticeText};
 use super::*;
 use std::fs;
 
@@ -38,7 +38,7 @@ fn every_built_in_template_renders_and_every_file_is_known() {
 fn values_are_escaped_once_and_our_markup_is_not() {
     let notice = NoticeText { groups: vec!["<!channel> R&D".into()], ..NoticeText::plain("not_allowed") };
     assert!(english().render(&notice).contains("&lt;!channel&gt; R&amp;D"));
-    let foot = Foot { owner: Some(markup("<@U1>".into())), ..Foot::samples().remove(0) };
+    let foot = Foot { owner: Some(Markup::of("<@U1>".into())), ..Foot::samples().remove(0) };
     assert!(english().render(&foot).contains("for <@U1> ·"));
     let plain = Button { control: "approve", about: Some("R&D <x>".into()) };
     assert_eq!(english().render(&plain), "Approve R&D <x>");

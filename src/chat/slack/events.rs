@@ -1,0 +1,96 @@
+//! What Slack sends to `/slack/events` and `/slack/commands`, after its signature was checked.
+//!
+//! Invariant: both answer; neither decides anything in this version. An event or command that this
+//! version does not use is acknowledged, so that Slack does not switch the subscription off.
+
+use super::payload::{id, text};
+use serde_json::Value;
+
+/// A signed body of `/slack/events`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// Slack checks the address: answer `{"challenge": …}`.
+    UrlVerification { challenge: String },
+    /// Acknowledge; no effect.
+    Ignored { app_id: Option<String>, event_id: Option<String> },
+    /// Keep the body, alert, answer 400.
+    Unreadable,
+}
+
+/// Reads an event.
+#[must_use]
+pub fn parse_event(body: &[u8]) -> Event {
+    let Ok(payload @ Value::Object(_)) = serde_json::from_slice::<Value>(body) else {
+        return Event::Unreadable;
+    };
+    match (text(&payload, "/type"), text(&payload, "/challenge")) {
+        (Some("url_verification"), Some(challenge)) => {
+            Event::UrlVerification { challenge: challenge.to_owned() }
+        }
+        _ => Event::Ignored { app_id: id(&payload, "/api_app_id"), event_id: id(&payload, "/event_id") },
+    }
+}
+
+/// A signed body of `/slack/commands`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    pub app_id: Option<String>,
+    pub team: Option<String>,
+    pub enterprise: Option<String>,
+    pub user: Option<String>,
+    /// What was typed after the command; untrusted.
+    pub text: String,
+}
+
+/// Reads a command's form; `None` when it names no command.
+#[must_use]
+pub fn parse_command(body: &[u8]) -> Option<Command> {
+    let form: serde_json::Map<String, Value> = url::form_urlencoded::parse(body)
+        .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
+        .collect();
+    let form = Value::Object(form);
+    text(&form, "/command")?;
+    Some(Command {
+        app_id: id(&form, "/api_app_id"),
+        team: id(&form, "/team_id"),
+        enterprise: id(&form, "/enterprise_id"),
+        user: id(&form, "/user_id"),
+        text: text(&form, "/text").unwrap_or_default().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slack_case_6_a_challenge_is_read_and_other_events_are_ignored() {
+        assert_eq!(
+            parse_event(br#"{"type":"url_verification","challenge":"x1"}"#),
+            Event::UrlVerification { challenge: "x1".into() }
+        );
+        assert_eq!(
+            parse_event(br#"{"type":"event_callback","api_app_id":"A1","event_id":"Ev1","event":{"type":"new_thing"}}"#),
+            Event::Ignored { app_id: Some("A1".into()), event_id: Some("Ev1".into()) }
+        );
+        assert_eq!(parse_event(b"{}"), Event::Ignored { app_id: None, event_id: None });
+        assert_eq!(parse_event(b"[1]"), Event::Unreadable);
+        assert_eq!(parse_event(b"payload=x"), Event::Unreadable);
+    }
+
+    #[test]
+    fn a_command_is_read_as_a_form() {
+        let command = parse_command(b"command=%2Fcountersign&text=open+%3C!channel%3E&api_app_id=A1&team_id=T1&enterprise_id=&user_id=U1");
+        assert_eq!(
+            command,
+            Some(Command {
+                app_id: Some("A1".into()),
+                team: Some("T1".into()),
+                enterprise: None,
+                user: Some("U1".into()),
+                text: "open <!channel>".into(),
+            })
+        );
+        assert_eq!(parse_command(b"text=open"), None);
+    }
+}
