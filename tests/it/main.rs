@@ -7,6 +7,4 @@
 #[cfg(test)]
 mod architecture;
 #[cfg(test)]
-mod story_approval;
-#[cfg(test)]
 mod world;
