@@ -1,2 +1,8 @@
-//! The binary (being wired).
-fn main() {}
+//! The binary: parses the command line and calls the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    countersign::net::init();
+    countersign::cli::main()
+}

@@ -119,7 +119,7 @@ impl Service {
             .collect();
         let linked: Vec<_> = config.persons.iter().map(|person| person.subject.clone()).collect();
         for connector in &connectors {
-            connector.linked(&linked);
+            connector.linked(linked.clone());
         }
         let rules = Rules {
             routes: config.routes.clone(),
@@ -198,7 +198,7 @@ fn connector(
             WatchAs::Linked => WatchWhom::Linked,
         },
         headers: runtime.headers.iter().map(|header| (header.name.clone(), header.value.clone())).collect(),
-        details_url: runtime.details_url.as_ref().map(ToString::to_string),
+        details_url: runtime.details_url.as_ref().map(|url| url.as_str().to_owned()),
         dedupe: runtime.dedupe,
         deadline: machine.limits.total,
         ..A2aSettings::new(

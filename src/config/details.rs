@@ -2,6 +2,7 @@
 
 use super::address::Plain;
 use super::check::Check;
+use crate::domain::details;
 
 const PLACEHOLDERS: [&str; 3] = ["taskId", "contextId", "interactionId"];
 
@@ -10,30 +11,14 @@ const PLACEHOLDERS: [&str; 3] = ["taskId", "contextId", "interactionId"];
 pub struct DetailsUrl(String);
 
 impl DetailsUrl {
-    /// The address of one interaction, its ids percent-encoded. `None` when it needs an id that
-    /// is not known.
-    pub fn fill(
-        &self,
-        task: Option<&str>,
-        context: Option<&str>,
-        interaction: Option<&str>,
-    ) -> Option<String> {
-        let mut out = String::new();
-        let mut rest = self.0.as_str();
-        while let Some((before, after)) = rest.split_once('{') {
-            let (name, after) = after.split_once('}')?;
-            out.push_str(before);
-            let id = match name {
-                "taskId" => task?,
-                "contextId" => context?,
-                "interactionId" => interaction?,
-                _ => return None,
-            };
-            encode(id, &mut out);
-            rest = after;
-        }
-        out.push_str(rest);
-        Some(out)
+    /// The template as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The address of one interaction. `None` when it needs an id that is not known.
+    fn fill(&self, task: Option<&str>, context: Option<&str>, interaction: Option<&str>) -> Option<String> {
+        details::fill(&self.0, task, context, interaction)
     }
 
     pub(super) fn check(check: &mut Check<'_>, key: &str, text: &str, plain: Plain) -> Option<Self> {
@@ -79,19 +64,6 @@ impl DetailsUrl {
 }
 
 /// Everything but RFC 3986's unreserved characters.
-fn encode(text: &str, out: &mut String) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.push(char::from(HEX[usize::from(byte >> 4)]));
-            out.push(char::from(HEX[usize::from(byte & 15)]));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,7 @@ pub mod audit;
 pub mod audit_file;
 pub mod card;
 pub mod clock;
+pub mod details;
 pub mod form;
 pub mod ids;
 pub mod interaction;

@@ -7,4 +7,6 @@
 #[cfg(test)]
 mod architecture;
 #[cfg(test)]
+mod story_approval;
+#[cfg(test)]
 mod world;

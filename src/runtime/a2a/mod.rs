@@ -10,7 +10,6 @@
 mod answer;
 mod card;
 mod compose;
-mod details;
 mod discovery;
 mod errors;
 mod interactions;
@@ -178,7 +177,12 @@ impl Connector for A2aConnector {
     }
 
     fn details_url(&self, key: &InteractionKey, context: Option<&str>) -> Option<String> {
-        details::details_url(self.settings.details_url.as_deref()?, key, context)
+        crate::domain::details::fill(
+            self.settings.details_url.as_deref()?,
+            Some(&key.task),
+            context,
+            Some(&key.external),
+        )
     }
 
     fn refresh<'a>(&'a self) -> BoxFuture<'a, Result<(), ConnectorError>> {

@@ -3,3 +3,4 @@
 pub(crate) mod database;
 pub(crate) mod outside;
 pub(crate) mod postgres;
+pub(crate) mod story;

