@@ -306,3 +306,6 @@ fn io(path: &Path, error: &std::io::Error) -> KeysError {
     KeysError::Io { path: shown(path), what: error.kind() }
 }
 
+#[cfg(test)]
+#[path = "keys_tests.rs"]
+mod tests;

@@ -19,6 +19,19 @@ mod settings;
 mod types;
 mod wire;
 
+#[cfg(test)]
+mod answer_tests;
+#[cfg(test)]
+mod bed_tests;
+#[cfg(test)]
+mod discovery_tests;
+#[cfg(test)]
+mod jwt_tests;
+#[cfg(test)]
+mod list_tests;
+#[cfg(test)]
+mod shape_tests;
+
 pub use interactions::URI;
 pub use settings::{A2aSettings, Address, QuestionPart, Watch};
 
