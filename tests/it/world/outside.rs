@@ -299,6 +299,17 @@ mod tests {
     }
 
     #[test]
+    fn the_sdk_server_keeps_its_promises() {
+        let output = python("a2a_sdk_server_check.py").output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("as promised"),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    #[test]
     fn chromium_shows_a_page_and_takes_a_click() {
         let output = node("browser.mjs").output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout);

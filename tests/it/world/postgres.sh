@@ -1,7 +1,8 @@
 # Runs one throw-away PostgreSQL cluster until standard input ends, which happens when the test process is gone, however it went.
 # Usage: sh postgres.sh <folder of initdb and pg_ctl> <port>; prints "ready <folder>" or "failed" and the log.
-set -eu
-trap '' INT HUP QUIT TERM
+set -u
+# PIPE too: the process may be gone before it has read that we are ready.
+trap '' INT HUP QUIT TERM PIPE
 bin=$1
 port=$2
 
@@ -9,11 +10,11 @@ port=$2
 for old in /tmp/countersign-pg.*; do
     watchdog=$(cat "$old/watchdog" 2>/dev/null) || continue
     if kill -0 "$watchdog" 2>/dev/null; then continue; fi
-    "$bin/pg_ctl" -D "$old/data" -m immediate stop >/dev/null 2>&1 || true
-    rm -rf "$old" || true
+    "$bin/pg_ctl" -D "$old/data" -m immediate stop >/dev/null 2>&1
+    rm -rf "$old"
 done
 
-dir=$(mktemp -d /tmp/countersign-pg.XXXXXX)
+dir=$(mktemp -d /tmp/countersign-pg.XXXXXX) || exit 1
 echo $$ >"$dir/watchdog"
 
 # The order of texts differs from byte order, as on most installed servers: nothing may lean on it.
@@ -30,5 +31,5 @@ else
     echo failed
     cat "$dir/log"
 fi
-"$bin/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1 || true
+"$bin/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1
 rm -rf "$dir"
