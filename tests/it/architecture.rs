@@ -32,7 +32,7 @@ const STAYS_IN: &[(&str, &[&str])] = &[
     ("serenity", &["chat/discord"]),
     ("twilight_gateway", &["chat/discord"]),
     ("openidconnect", &["identity"]),
-    ("reqwest", &["net", "runtime", "chat", "identity", "sandbox"]),
+    ("reqwest", &["net", "runtime", "chat", "identity", "sandbox", "cli"]),
     ("axum", &["http", "sandbox", "cli"]),
     ("tower_http", &["http", "sandbox"]),
     ("governor", &["pace"]),
