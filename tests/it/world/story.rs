@@ -289,9 +289,9 @@ impl Story {
         cards.last().cloned().unwrap_or_else(|| panic!("no card in {channel}: {:#?}", self.slack.dump()))
     }
 
-    /// How a message reads.
+    /// How a message reads, in lower case.
     pub(crate) fn reads(&self, card: &Message) -> String {
-        self.slack.reads(&card.channel, &card.ts)
+        self.slack.reads(&card.channel, &card.ts).to_lowercase()
     }
 
     pub(crate) fn buttons(&self, card: &Message) -> Vec<String> {
@@ -433,6 +433,11 @@ fn env(name: &str) -> Option<String> {
 
 async fn build(config: &str, hand: &Arc<AtomicI64>, limits: Limits) -> Service {
     let config = Config::parse(config, &env).unwrap_or_else(|findings| panic!("{findings}"));
+    // On SQLite the first run would make it; replicas on PostgreSQL share one that is made beforehand.
+    let keys = countersign::cli::service::key_file(&config);
+    if !keys.path.exists() {
+        countersign::identity::keys::rotate(&keys, Millis(START)).unwrap();
+    }
     let machine = Machine {
         clock: Arc::new(HandClock(Arc::clone(hand))),
         ids: Arc::new(MachineIds::default()),
