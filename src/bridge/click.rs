@@ -126,15 +126,11 @@ impl Bridge {
             .await
     }
 
-    /// Keeps the raw text of a delivery that was signed and cannot be read, and alerts.
-    pub async fn store_unreadable(&self, source: &str, body: String) -> Result<(), StoreError> {
-        let (id, now, source) = (self.ids.uuid(), self.clock.now(), source.to_owned());
+    /// Keeps the raw bytes of a delivery that was signed and cannot be read, and alerts.
+    pub async fn store_unreadable(&self, source: &str, body: &[u8]) -> Result<(), StoreError> {
+        self.keep_raw(source, body).await?;
         let alert = format!("unreadable:{source}");
-        let body: String = body.chars().map(|c| if c == '\0' { '\u{fffd}' } else { c }).collect();
-        self.store
-            .write(move |tx| Box::pin(async move { tx.keep_unreadable(id, &source, now, body.as_bytes()).await }))
-            .await?;
-        self.alert(&alert, "a signed delivery could not be read; its raw text is kept").await;
+        self.alert(&alert, "a signed delivery could not be read; its raw bytes are kept").await;
         Ok(())
     }
 

@@ -62,6 +62,8 @@ pub struct Directory {
     identities: Mutex<HashMap<String, Identity>>,
     profiles: Mutex<HashMap<ProfileKey, (Millis, Profile)>>,
     groups: Mutex<HashMap<(String, String), (Millis, BTreeSet<String>)>>,
+    /// When a finished pass over a runtime was last stored by this process.
+    noted: Mutex<HashMap<String, Millis>>,
 }
 
 impl Directory {
@@ -73,6 +75,16 @@ impl Directory {
     /// Who we are in an install, if it has ever told us.
     pub fn identity(&self, install: &str) -> Option<Identity> {
         self.identities.lock().unwrap_or_else(PoisonError::into_inner).get(install).cloned()
+    }
+
+    /// Whether a finished pass is to be stored now; if so, it counts as stored.
+    pub(super) fn due_note(&self, runtime: &str, now: Millis, every: Duration) -> bool {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.get(runtime).is_some_and(|at| now.since(*at) < every) {
+            return false;
+        }
+        noted.insert(runtime.to_owned(), now);
+        true
     }
 
     pub fn set_identity(&self, install: &str, identity: Identity) {

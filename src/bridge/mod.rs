@@ -14,6 +14,7 @@ mod effects;
 pub mod explain;
 pub mod notices;
 pub mod observe;
+pub mod operators;
 pub mod ports;
 pub mod reconcile;
 pub mod send;

@@ -67,6 +67,7 @@ impl Bridge {
         let readings = self.read_all(&connector, &name, tasks, &mut pass).await;
         self.take_in_singles(&name, readings, &mut pass).await?;
         if pass.complete {
+            self.note_pass(&name).await?;
             self.all_clear(&format!("runtime:{name}")).await;
         }
         Ok(pass)

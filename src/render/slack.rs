@@ -25,6 +25,7 @@ pub(super) fn all() -> Vec<Known> {
         known::<Button>(),
         known::<Unknown>(),
         known::<NoticeText>(),
+        known::<CommandAnswer>(),
     ]
 }
 
@@ -377,6 +378,17 @@ impl NoticeText {
             groups: vec![],
             user: String::new(),
         }
+    }
+}
+
+/// The private answer to a slash command.
+#[derive(Debug, Clone, Serialize)]
+pub struct CommandAnswer {}
+
+impl Context for CommandAnswer {
+    const NAME: &'static str = "slack/command.mrkdwn";
+    fn samples() -> Vec<Self> {
+        vec![Self {}]
     }
 }
 

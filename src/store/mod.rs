@@ -20,6 +20,7 @@ mod error;
 pub mod interactions;
 pub mod jobs;
 pub mod leases;
+pub mod passes;
 pub mod retention;
 pub mod tasks;
 pub mod wake;
