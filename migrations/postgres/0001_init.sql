@@ -174,6 +174,7 @@ CREATE TABLE votes (
   PRIMARY KEY (click_id)
 );
 CREATE UNIQUE INDEX votes_once ON votes (interaction_id, subject) WHERE voided IS NULL;
+CREATE INDEX votes_interaction ON votes (interaction_id);
 
 CREATE TABLE answers (
   id             UUID PRIMARY KEY,
@@ -201,6 +202,7 @@ CREATE TABLE answers (
 );
 -- One live claim per interaction: the guarantee below everything else.
 CREATE UNIQUE INDEX answers_live ON answers (interaction_id) WHERE released_ms IS NULL;
+CREATE INDEX answers_click ON answers (click_id);
 
 -- The outbox. One group is worked on in order; finished rows are deleted.
 CREATE TABLE jobs (

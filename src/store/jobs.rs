@@ -470,7 +470,3 @@ impl Tx {
         Ok(fetch_optional!(self, (i64,), PENDING, reference)?.map_or(0, |(count,)| count))
     }
 }
-
-#[cfg(test)]
-#[path = "jobs_tests.rs"]
-mod tests;

@@ -17,7 +17,9 @@ const REGISTER: &str = "INSERT INTO tasks (runtime, task, context, subject, stat
     missing_ms = NULL";
 const DUE: &str = "SELECT task, context, subject, registered_ms, missing_ms FROM tasks \
     WHERE runtime = $1 AND state = 'watched' AND due_ms <= $2 ORDER BY due_ms, task LIMIT $3";
-const READ: &str = "UPDATE tasks SET due_ms = $3, missing_ms = $4 \
+/// Since when it is missing is said by the first reading that did not find it.
+const READ: &str = "UPDATE tasks SET due_ms = $3, \
+    missing_ms = CASE WHEN $4 IS NULL THEN NULL ELSE COALESCE(missing_ms, $4) END \
     WHERE runtime = $1 AND task = $2 AND state = 'watched'";
 const END: &str = "UPDATE tasks SET state = 'ended', due_ms = $3, missing_ms = NULL \
     WHERE runtime = $1 AND task = $2 AND state = 'watched'";
@@ -74,7 +76,8 @@ impl Tx {
             .collect())
     }
 
-    /// It was read: the next reading, and since when it is not found. `false`: not watched (any more).
+    /// It was read: the next reading, and the time of this one where it did not find the task (the
+    /// first such time stays). `false`: not watched (any more).
     pub async fn task_read(
         &mut self,
         runtime: &str,

@@ -1,0 +1,13 @@
+//! Every method of the store does the same on both databases.
+
+mod audit;
+mod bench;
+mod claims;
+mod door;
+mod jobs;
+mod leases;
+mod model;
+mod retention;
+mod schema;
+mod small;
+mod wake;
