@@ -18,7 +18,7 @@ use crate::domain::card::Control;
 use crate::domain::clock::Millis;
 use crate::domain::form::Decision;
 use crate::domain::ids::{AnswerId, ClickId, Subject};
-use crate::domain::interaction::{Action, Event, Press, Right, State};
+use crate::domain::interaction::{Action, Event, Press, Right, State, Vote};
 use crate::domain::notice::Notice;
 use crate::domain::policy::{Judgement, Question, Rule, Standing, Verdict, judge};
 use crate::domain::routing::{Approver, Route, policy_hash, route};
@@ -195,6 +195,19 @@ impl Bridge {
                     if judged.verdict == Verdict::Undetermined && now < undetermined_until {
                         return Ok(JobEnd::again(now.plus(Duration::from_secs(3)), "could not be checked yet"));
                     }
+                    // A vote came between: its voter is checked too, at once.
+                    let unread = |vote: &Vote| !voters.iter().any(|(subject, _)| *subject == vote.subject);
+                    let approvals = found.as_ref().map_or(1, |route| route.approvals.max(1));
+                    if approvals > 1
+                        && action == Action::Decide(Decision::Approve)
+                        && interaction.machine.votes.iter().any(unread)
+                    {
+                        return Ok(JobEnd::paced(now));
+                    }
+                    let unknown = voters.iter().any(|(_, right)| *right == Right::Unknown);
+                    if unknown && judged.verdict == Verdict::Allow && now < undetermined_until {
+                        return Ok(JobEnd::again(now.plus(Duration::from_secs(3)), "a voter could not be checked yet"));
+                    }
                     // The state machine names the refusals that are about the state itself.
                     let (true, Some(subject)) = (lets_the_machine_speak(&judged), facts.subject.clone()) else {
                         let notice = bridge.refusal(&judged, &click, found.as_ref(), &interaction);
@@ -222,7 +235,7 @@ impl Bridge {
                         action,
                         shown: pressed.shown.clone(),
                         deliver_until: click.received.plus(bridge.rules.deliver_within),
-                        approvals: found.as_ref().map_or(1, |route| route.approvals.max(1)),
+                        approvals,
                         voters,
                     };
                     bridge.apply(tx, &mut interaction, Event::Press(press), &cause, now).await?;

@@ -133,10 +133,9 @@ impl Bridge {
                         bridge.apply(tx, &mut interaction, Event::Lost { answer: answer.id }, &cause, now).await?;
                     }
                     // Closing for absence is the watcher's, which knows how much is absent at once.
-                    if let Some(seen) = reading_of(&interaction, &reading, true) {
-                        let event = Event::Read { reading: seen, began: reading.began, at: now };
-                        bridge.apply(tx, &mut interaction, event, &cause, now).await?;
-                    }
+                    let runtime = interaction.key.runtime.clone();
+                    bridge.write_reading(tx, &runtime, &reading, true, now).await?;
+                    let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else { return Ok(None) };
                     let proves_nothing = matches!(reading.state, TaskState::NotFound | TaskState::Unclear);
                     if proves_nothing && interaction.machine.claim().is_some_and(|claim| claim.ended.is_none()) {
                         return Ok(None);
@@ -184,9 +183,7 @@ impl Bridge {
                     let event = Event::Attempt { answer: id, at: now, result };
                     bridge.apply(tx, &mut interaction, event, &cause, now).await?;
                     // The task may wait for the next thing already: its card need not wait for the poll.
-                    if let Some(reading) = after
-                        && matches!(&reading.state, TaskState::Waiting(seen) if seen.key.external != interaction.key.external)
-                    {
+                    if let Some(reading) = after {
                         let runtime = interaction.key.runtime.clone();
                         bridge.write_reading(tx, &runtime, &reading, false, now).await?;
                     }

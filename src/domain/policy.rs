@@ -180,6 +180,10 @@ pub fn judge(question: &Question<'_>) -> Judgement {
     }
     match question.subject {
         Some(subject) => say(Rule::Link, Passed::Pass, format!("linked to {subject}")),
+        // A link is looked up by what the platform says of the account.
+        None if question.standing == Standing::Unknown => {
+            say(Rule::Link, Passed::Unknown, "the account could not be read, so its link is not known".into());
+        }
         None => {
             needs.push(Need::Link);
             say(Rule::Link, Passed::Fail, "this chat account is linked to no subject".into());

@@ -9,4 +9,8 @@ mod architecture;
 #[cfg(test)]
 mod story_approval;
 #[cfg(test)]
+mod story_people;
+#[cfg(test)]
+mod story_trouble;
+#[cfg(test)]
 mod world;
