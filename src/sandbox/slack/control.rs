@@ -2,7 +2,16 @@
 //! demo page, needs to act as people and to see the world.
 //!
 //! Invariant: it is served by the stand-in only, on loopback; it gives out no token and no secret.
-//! JSON in and out; unknown keys are refused.
+//! JSON in and out; unknown keys are refused. 400: unreadable body; 409: a person could not do that.
+//!
+//! Acting: `press {user, at, control, manner?, replace?}`, `fill {user, at, field, input}`,
+//! `submit {user, view}`, `close {user, view}`, `command {user, channel, command, text?, manner?}`,
+//! `event {team, event}`, `say {user, channel, text}`; `at` is `{"spot": "message", "channel", "ts"}`,
+//! `{"spot": "ephemeral", …}` or `{"spot": "view", "id"}`. They answer `{deliveries}`.
+//! Looking: `world`, `requests`, `payloads`, `deliveries`, `complaints`, `message/{channel}/{ts}`,
+//! `told/{user}`, `changed?version=N` (waits), `validate` (`{text, blocks}` or `{view}`).
+//! Setting: `faults` (POST a rule, DELETE all), `pace {factor}`, `switches`, `doors`,
+//! `clock {advance_ms}`, `channel`, `user`, `group`.
 
 use super::controls::Input;
 use super::deliver::{Delivery, Doors, Manner};
