@@ -148,9 +148,9 @@ impl Pace {
     }
 
     fn cell<K: Clone + Hash + Eq>(&self, limiter: &Limiter<K>, key: &K) -> Result<(), Duration> {
-        limiter.check_key(key).map_err(|not_until| {
-            not_until.wait_time_from(self.clock.now()).max(Duration::from_millis(1))
-        })
+        limiter
+            .check_key(key)
+            .map_err(|not_until| not_until.wait_time_from(self.clock.now()).max(Duration::from_millis(1)))
     }
 
     fn parked(&self) -> MutexGuard<'_, HashMap<Key, Duration>> {
@@ -303,9 +303,7 @@ mod tests {
     #[test]
     fn jitter_is_at_most_half_a_second() {
         let hand = Arc::new(Hand::default());
-        let wait = |byte| {
-            Pace::new(hand.clone(), Arc::new(Dice(byte)), 1.0).park("a", "m", Some(MS(1000)))
-        };
+        let wait = |byte| Pace::new(hand.clone(), Arc::new(Dice(byte)), 1.0).park("a", "m", Some(MS(1000)));
         assert_eq!((wait(0), wait(255)), (MS(1000), MS(1500)));
         assert!(wait(100) > MS(1000) && wait(100) < MS(1500));
     }

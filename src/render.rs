@@ -38,7 +38,10 @@ struct Known {
 }
 
 fn known<C: Context>() -> Known {
-    Known { name: C::NAME, samples: || C::samples().into_iter().map(|sample| Value::from(Serde(sample))).collect() }
+    Known {
+        name: C::NAME,
+        samples: || C::samples().into_iter().map(|sample| Value::from(Serde(sample))).collect(),
+    }
 }
 
 /// Every template there is.
@@ -102,8 +105,10 @@ impl Templates {
             let overrides = overrides(dir, language, &known)?;
             found |= !overrides.is_empty() || dir.join(language).is_dir();
             for (name, path) in overrides {
-                let source = std::fs::read_to_string(&path)
-                    .map_err(|error| TemplateError::Unreadable { path: path.clone(), what: error.to_string() })?;
+                let source = std::fs::read_to_string(&path).map_err(|error| TemplateError::Unreadable {
+                    path: path.clone(),
+                    what: error.to_string(),
+                })?;
                 add(&mut chosen, name, source, &path)?;
                 attempt(&chosen, &known, name, &path)?;
             }
@@ -122,7 +127,11 @@ impl Templates {
     #[must_use]
     pub fn render<C: Context>(&self, context: &C) -> String {
         let rendered = one(&self.chosen, C::NAME, Value::from(Serde(context))).or_else(|error| {
-            tracing::error!(template = C::NAME, line = error.line(), "template failed; the built-in text is used");
+            tracing::error!(
+                template = C::NAME,
+                line = error.line(),
+                "template failed; the built-in text is used"
+            );
             one(&self.base, C::NAME, Value::from(Serde(context)))
         });
         rendered.unwrap_or_else(|_| format!("({})", C::NAME))
@@ -202,7 +211,12 @@ fn add(
     environment.add_template_owned(name, source).map_err(|error| bad(path, &error))
 }
 
-fn attempt(environment: &Environment<'_>, known: &[Known], name: &str, path: &Path) -> Result<(), TemplateError> {
+fn attempt(
+    environment: &Environment<'_>,
+    known: &[Known],
+    name: &str,
+    path: &Path,
+) -> Result<(), TemplateError> {
     let samples = known.iter().filter(|known| known.name == name).flat_map(|known| (known.samples)());
     for sample in samples {
         let text = one(environment, name, sample).map_err(|error| bad(path, &error))?;
@@ -214,7 +228,9 @@ fn attempt(environment: &Environment<'_>, known: &[Known], name: &str, path: &Pa
 }
 
 fn bad(path: &Path, error: &Error) -> TemplateError {
-    let what = error.detail().map_or_else(|| error.kind().to_string(), |detail| format!("{}: {detail}", error.kind()));
+    let what = error
+        .detail()
+        .map_or_else(|| error.kind().to_string(), |detail| format!("{}: {detail}", error.kind()));
     TemplateError::Bad { path: path.into(), line: error.line().unwrap_or(1), what }
 }
 

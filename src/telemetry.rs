@@ -158,8 +158,10 @@ mod tests {
                 let text = std::fs::read_to_string(&path).unwrap();
                 for kind in ["counter!(", "gauge!(", "histogram!("] {
                     for part in text.split(kind).skip(1) {
-                        let name = part.trim_start().strip_prefix('"').and_then(|part| part.split('"').next());
-                        counted.extend(name.filter(|name| name.starts_with("countersign_")).map(str::to_owned));
+                        let name =
+                            part.trim_start().strip_prefix('"').and_then(|part| part.split('"').next());
+                        counted
+                            .extend(name.filter(|name| name.starts_with("countersign_")).map(str::to_owned));
                     }
                 }
             }

@@ -27,7 +27,8 @@ pub(super) struct Row<'a> {
 /// The chat account behind a click, as the audit log writes it.
 #[must_use]
 pub fn clicker(click: &Click) -> String {
-    let realm = click.realm.as_deref().or(click.home_team.as_deref()).or(click.team.as_deref()).unwrap_or_default();
+    let realm =
+        click.realm.as_deref().or(click.home_team.as_deref()).or(click.team.as_deref()).unwrap_or_default();
     format!("{}:{realm}:{}", click.platform.as_str(), click.chat_user)
 }
 

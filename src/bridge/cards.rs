@@ -49,7 +49,9 @@ impl Bridge {
             .read(|tx| {
                 Box::pin(async move {
                     let Some(card) = tx.card(id).await? else { return Ok(None) };
-                    let Some(interaction) = tx.interaction(card.interaction, false).await? else { return Ok(None) };
+                    let Some(interaction) = tx.interaction(card.interaction, false).await? else {
+                        return Ok(None);
+                    };
                     Ok(Some((card, interaction)))
                 })
             })
@@ -58,7 +60,9 @@ impl Bridge {
 
     /// Posts a card, or finds out what became of its post.
     pub(super) async fn post(self: &Arc<Self>, job: &Job) -> Result<JobEnd, StoreError> {
-        let Some((card, interaction)) = self.load_card(CardId(job.reference)).await? else { return Ok(JobEnd::Done) };
+        let Some((card, interaction)) = self.load_card(CardId(job.reference)).await? else {
+            return Ok(JobEnd::Done);
+        };
         let Some(platform) = self.platforms.get(&card.install).cloned() else {
             return self.place_refused(&card, &interaction, "install not configured").await;
         };
@@ -68,7 +72,9 @@ impl Bridge {
                 Ok(JobEnd::Done)
             }
             (CardState::Queued, _) => self.post_now(job, &platform, &card, &interaction).await,
-            (CardState::Posting, Some(sent)) => self.find_post(job, &platform, &card, &interaction, sent).await,
+            (CardState::Posting, Some(sent)) => {
+                self.find_post(job, &platform, &card, &interaction, sent).await
+            }
             (CardState::Posting, None) => self.post_now(job, &platform, &card, &interaction).await,
             _ => Ok(JobEnd::Done),
         }
@@ -96,7 +102,9 @@ impl Bridge {
         };
         let install = card.install.clone();
         let (key, wanted) = (install.clone(), name.clone());
-        if let Some(pinned) = self.store.read(|tx| Box::pin(async move { tx.pin(&key, &wanted).await })).await? {
+        if let Some(pinned) =
+            self.store.read(|tx| Box::pin(async move { tx.pin(&key, &wanted).await })).await?
+        {
             return Ok(Ok(pinned));
         }
         match platform.resolve(&place.target).await {
@@ -142,7 +150,12 @@ impl Bridge {
                 Ok(JobEnd::Done)
             }
             Err(ChatError::Payload { code, pointer }) if !compact => {
-                tracing::error!(install = card.install, code, pointer, "a card was refused; a plainer one is tried");
+                tracing::error!(
+                    install = card.install,
+                    code,
+                    pointer,
+                    "a card was refused; a plainer one is tried"
+                );
                 drawn.body = drawn.compact.clone();
                 match platform.post(&to, &drawn, card.id, rev).await {
                     Ok(at) => {
@@ -177,7 +190,11 @@ impl Bridge {
             .controls
             .iter()
             .map(|control| {
-                known.iter().find(|(c, _)| c == control).cloned().unwrap_or_else(|| (*control, self.new_token()))
+                known
+                    .iter()
+                    .find(|(c, _)| c == control)
+                    .cloned()
+                    .unwrap_or_else(|| (*control, self.new_token()))
             })
             .collect();
         let marks = Marks { card: id, rev, tokens: tokens.clone() };
@@ -224,8 +241,11 @@ impl Bridge {
                         let Some(card) = tx.card(id).await? else { return Ok(false) };
                         let newer = tx.interaction(card.interaction, false).await?.filter(|i| i.rev != rev);
                         if let Some(interaction) = newer {
-                            let urgency =
-                                if is_settled(&interaction.machine) { priority::FINAL } else { priority::INTERIM };
+                            let urgency = if is_settled(&interaction.machine) {
+                                priority::FINAL
+                            } else {
+                                priority::INTERIM
+                            };
                             tx.queue_edit(id.0, &card_group(id), 1, urgency, now).await?;
                         }
                         return Ok(false);
@@ -306,7 +326,10 @@ impl Bridge {
                 }
                 Ok(JobEnd::Done)
             }
-            Ok(_) if card.empty_reads >= 1 && card.empty_read.is_some_and(|first| now.since(first) >= LOOK_APART) => {
+            Ok(_)
+                if card.empty_reads >= 1
+                    && card.empty_read.is_some_and(|first| now.since(first) >= LOOK_APART) =>
+            {
                 self.post_again(job, platform, card, interaction).await
             }
             Ok(_) => {
@@ -368,7 +391,12 @@ impl Bridge {
         }
     }
 
-    async fn credentials_refused(&self, card: &CardRow, code: &str, needed: &str) -> Result<JobEnd, StoreError> {
+    async fn credentials_refused(
+        &self,
+        card: &CardRow,
+        code: &str,
+        needed: &str,
+    ) -> Result<JobEnd, StoreError> {
         self.alert(
             &format!("chat:{}", card.install),
             &format!("{} refuses our credentials ({code} {needed}); its queue is kept", card.install),
@@ -418,7 +446,9 @@ impl Bridge {
 
     /// Brings a card's message up to date.
     pub(super) async fn edit(self: &Arc<Self>, job: &Job) -> Result<JobEnd, StoreError> {
-        let Some((card, interaction)) = self.load_card(CardId(job.reference)).await? else { return Ok(JobEnd::Done) };
+        let Some((card, interaction)) = self.load_card(CardId(job.reference)).await? else {
+            return Ok(JobEnd::Done);
+        };
         let (CardState::Live, Some(at)) = (card.state, card.at()) else { return Ok(JobEnd::Done) };
         let Some(platform) = self.platforms.get(&card.install).cloned() else { return Ok(JobEnd::Done) };
         let now = self.clock.now();
@@ -441,7 +471,12 @@ impl Bridge {
         };
         let mut result = platform.edit(&at, &drawn).await;
         if let Err(ChatError::Payload { code, pointer }) = &result {
-            tracing::error!(install = card.install, code, pointer, "an edit was refused; a plainer one is tried");
+            tracing::error!(
+                install = card.install,
+                code,
+                pointer,
+                "an edit was refused; a plainer one is tried"
+            );
             let plain = Drawn { body: drawn.compact.clone(), ..drawn.clone() };
             result = platform.edit(&at, &plain).await;
         }
@@ -451,7 +486,8 @@ impl Bridge {
                     self.edit_copy(&platform, copy, &drawn).await?;
                 }
                 // An earlier edit may still land after this one: the final state goes once more.
-                let confirm = (settled && card.editing.is_some() && !confirm_due).then(|| now.plus(CONFIRM_AFTER));
+                let confirm =
+                    (settled && card.editing.is_some() && !confirm_due).then(|| now.plus(CONFIRM_AFTER));
                 let newest = self
                     .store
                     .write(move |tx| {
@@ -537,7 +573,11 @@ impl Bridge {
             }
             other => {
                 self.nothing_edited(id, had_unknown).await?;
-                self.alert(&format!("edit:{}", card.install), &format!("an edit was refused for good: {other}")).await;
+                self.alert(
+                    &format!("edit:{}", card.install),
+                    &format!("an edit was refused for good: {other}"),
+                )
+                .await;
                 Ok(JobEnd::Dead(other.to_string()))
             }
         }
@@ -553,7 +593,11 @@ impl Bridge {
 
     /// A card's message is gone. When no other is left of an open interaction, it is posted once to the
     /// route's fallback.
-    async fn last_card_lost(self: &Arc<Self>, card: &CardRow, interaction: &Interaction) -> Result<(), StoreError> {
+    async fn last_card_lost(
+        self: &Arc<Self>,
+        card: &CardRow,
+        interaction: &Interaction,
+    ) -> Result<(), StoreError> {
         if is_settled(&interaction.machine) {
             return Ok(());
         }
@@ -568,7 +612,11 @@ impl Bridge {
         self.place_lost(card, interaction).await
     }
 
-    async fn place_lost(self: &Arc<Self>, card: &CardRow, interaction: &Interaction) -> Result<(), StoreError> {
+    async fn place_lost(
+        self: &Arc<Self>,
+        card: &CardRow,
+        interaction: &Interaction,
+    ) -> Result<(), StoreError> {
         self.alert(
             &format!("card:{}", card.id),
             &format!("the last card of interaction {} was deleted in {}", interaction.id.short(), card.place),

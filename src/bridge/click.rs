@@ -61,7 +61,11 @@ impl JobEnd {
 impl Bridge {
     /// Stores a press. `verified_by` are the installs whose secret verified the delivery. Returns
     /// whether it was new; either way it may be acknowledged when this returns `Ok`.
-    pub async fn store_press(self: &Arc<Self>, pressed: Pressed, verified_by: &[String]) -> Result<bool, StoreError> {
+    pub async fn store_press(
+        self: &Arc<Self>,
+        pressed: Pressed,
+        verified_by: &[String],
+    ) -> Result<bool, StoreError> {
         let id = ClickId(self.ids.uuid());
         let now = self.clock.now();
         let by_payload = self.directory.install_of(&pressed, verified_by);
@@ -137,7 +141,8 @@ impl Bridge {
     /// Judges a stored click.
     pub(super) async fn decide(self: &Arc<Self>, click: ClickId) -> Result<JobEnd, StoreError> {
         let now = self.clock.now();
-        let Some(mut click) = self.store.read(|tx| Box::pin(async move { tx.click(click).await })).await? else {
+        let Some(mut click) = self.store.read(|tx| Box::pin(async move { tx.click(click).await })).await?
+        else {
             return Ok(JobEnd::Done);
         };
         if click.state != ClickState::Stored {
@@ -149,17 +154,23 @@ impl Bridge {
         };
         let Some(pressed) = click.pressed.clone() else {
             self.strip(&platform, &click).await;
-            return self.refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now).await;
+            return self
+                .refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now)
+                .await;
         };
         let Some(interaction) = self.interaction(pressed.interaction).await? else {
-            return self.refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now).await;
+            return self
+                .refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now)
+                .await;
         };
         let action = match Control::parse(&pressed.control) {
             Some(Control::Approve) => Action::Decide(Decision::Approve),
             Some(Control::Deny) => Action::Decide(Decision::Deny { reason: None }),
             Some(Control::Withdraw) => Action::Withdraw,
             None => {
-                return self.refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now).await;
+                return self
+                    .refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now)
+                    .await;
             }
         };
 
@@ -193,7 +204,10 @@ impl Bridge {
                         said: None,
                     };
                     if judged.verdict == Verdict::Undetermined && now < undetermined_until {
-                        return Ok(JobEnd::again(now.plus(Duration::from_secs(3)), "could not be checked yet"));
+                        return Ok(JobEnd::again(
+                            now.plus(Duration::from_secs(3)),
+                            "could not be checked yet",
+                        ));
                     }
                     // A vote came between: its voter is checked too, at once.
                     let unread = |vote: &Vote| !voters.iter().any(|(subject, _)| *subject == vote.subject);
@@ -206,10 +220,14 @@ impl Bridge {
                     }
                     let unknown = voters.iter().any(|(_, right)| *right == Right::Unknown);
                     if unknown && judged.verdict == Verdict::Allow && now < undetermined_until {
-                        return Ok(JobEnd::again(now.plus(Duration::from_secs(3)), "a voter could not be checked yet"));
+                        return Ok(JobEnd::again(
+                            now.plus(Duration::from_secs(3)),
+                            "a voter could not be checked yet",
+                        ));
                     }
                     // The state machine names the refusals that are about the state itself.
-                    let (true, Some(subject)) = (lets_the_machine_speak(&judged), facts.subject.clone()) else {
+                    let (true, Some(subject)) = (lets_the_machine_speak(&judged), facts.subject.clone())
+                    else {
                         let notice = bridge.refusal(&judged, &click, found.as_ref(), &interaction);
                         let decision =
                             if judged.verdict == Verdict::Undetermined { "undetermined" } else { "refused" };
@@ -253,7 +271,13 @@ impl Bridge {
     }
 
     /// Policy's word on a press.
-    fn judge_press(&self, interaction: &Interaction, click: &Click, action: &Action, facts: &Facts) -> Judgement {
+    fn judge_press(
+        &self,
+        interaction: &Interaction,
+        click: &Click,
+        action: &Action,
+        facts: &Facts,
+    ) -> Judgement {
         let pressed = click.pressed.as_ref();
         judge(&Question {
             machine: &interaction.machine,
@@ -359,7 +383,9 @@ impl Bridge {
             Rule::FullView => Notice::MustView,
             Rule::Approvers => Notice::NotAllowed {
                 groups: route
-                    .map(|route| route.approvers.iter().map(Approver::as_str).map(ToOwned::to_owned).collect())
+                    .map(|route| {
+                        route.approvers.iter().map(Approver::as_str).map(ToOwned::to_owned).collect()
+                    })
                     .unwrap_or_default(),
             },
             Rule::State | Rule::Vote | Rule::Digest | Rule::Reason => match &interaction.machine.state {
@@ -369,9 +395,7 @@ impl Bridge {
                 State::Answering(claim) => Notice::BeingAnswered {
                     by: self.person(click.install.as_deref().unwrap_or_default(), claim.subject.as_str()),
                 },
-                State::Open => {
-                    Notice::Refused { why: crate::domain::interaction::Why::Changed, by: None }
-                }
+                State::Open => Notice::Refused { why: crate::domain::interaction::Why::Changed, by: None },
             },
         }
     }
@@ -476,4 +500,3 @@ impl Directory {
         }
     }
 }
-

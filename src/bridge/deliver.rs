@@ -38,7 +38,9 @@ impl Bridge {
 
     async fn claim_jobs(&self, kinds: &[JobKind], limit: usize) -> Result<Vec<Job>, StoreError> {
         let (owner, kinds) = (self.owner.clone(), kinds.to_vec());
-        self.store.write(move |tx| Box::pin(async move { tx.claim(&owner, &kinds, limit, LEASE).await })).await
+        self.store
+            .write(move |tx| Box::pin(async move { tx.claim(&owner, &kinds, limit, LEASE).await }))
+            .await
     }
 
     /// Works until told to stop; then finishes what it has begun.
@@ -118,7 +120,11 @@ impl Bridge {
             Ok(Ok(end)) => end,
             Ok(Err(error)) => {
                 tracing::warn!(job = job.id, kind = job.kind.as_str(), %error, "a job met the database");
-                JobEnd::Retry { at: self.clock.now().plus(Duration::from_secs(1)), error: error.to_string(), counted: false }
+                JobEnd::Retry {
+                    at: self.clock.now().plus(Duration::from_secs(1)),
+                    error: error.to_string(),
+                    counted: false,
+                }
             }
             Err(_) => {
                 tracing::error!(job = job.id, kind = job.kind.as_str(), "a job panicked");
@@ -139,7 +145,12 @@ impl Bridge {
                         JobEnd::Done => tx.done(&job).await,
                         JobEnd::Retry { at, error, counted } => tx.retry(&job, at, &error, counted).await,
                         JobEnd::Dead(error) => {
-                            tracing::error!(job = job.id, kind = job.kind.as_str(), error, "a job was given up");
+                            tracing::error!(
+                                job = job.id,
+                                kind = job.kind.as_str(),
+                                error,
+                                "a job was given up"
+                            );
                             tx.dead(&job, &error).await
                         }
                     }
@@ -150,7 +161,11 @@ impl Bridge {
             Ok(true) => {}
             Ok(false) => {
                 metrics::counter!("countersign_jobs_fenced_total").increment(1);
-                tracing::info!(job = id, kind, "a job's result was dropped: its lease had passed to another worker");
+                tracing::info!(
+                    job = id,
+                    kind,
+                    "a job's result was dropped: its lease had passed to another worker"
+                );
             }
             // The lease expires and the job runs again: its effect has a key.
             Err(error) => tracing::warn!(job = id, kind, %error, "a job's end could not be written"),

@@ -33,9 +33,9 @@ impl Bridge {
                 .unwrap_or_default(),
             opened: interaction.opened,
             short_id: interaction.id.short(),
-            details_url: self
-                .connector(&interaction.key.runtime)
-                .and_then(|connector| connector.details_url(&interaction.key, interaction.context.as_deref())),
+            details_url: self.connector(&interaction.key.runtime).and_then(|connector| {
+                connector.details_url(&interaction.key, interaction.context.as_deref())
+            }),
             status,
             controls,
         }

@@ -74,12 +74,15 @@ impl Bridge {
 
         // A claim's body is made with it; a subject that cannot be carried makes no claim.
         let mut composed = None;
-        if let (Some(claim), true) = (after.claim(), effects.iter().any(|e| matches!(e, Effect::Claimed { .. }))) {
+        if let (Some(claim), true) =
+            (after.claim(), effects.iter().any(|e| matches!(e, Effect::Claimed { .. })))
+        {
             match self.compose(interaction, claim.number, &claim.decision, &claim.subject) {
                 Ok(body) => composed = Some(body),
                 Err(why) => {
                     after = interaction.machine.clone();
-                    effects = pressed.iter().map(|(click, _)| Effect::Refused { click: *click, why }).collect();
+                    effects =
+                        pressed.iter().map(|(click, _)| Effect::Refused { click: *click, why }).collect();
                 }
             }
         }
@@ -198,18 +201,41 @@ impl Bridge {
         at: Millis,
     ) -> Result<(), StoreError> {
         match effect {
-            Effect::Refused { click, why } => self.press_refused(tx, interaction, *click, *why, cause, at).await,
+            Effect::Refused { click, why } => {
+                self.press_refused(tx, interaction, *click, *why, cause, at).await
+            }
             Effect::Counted { click } => {
-                self.press_taken(tx, interaction, *click, ClickState::Counted, "vote", "approved", cause, at).await
+                self.press_taken(tx, interaction, *click, ClickState::Counted, "vote", "approved", cause, at)
+                    .await
             }
             Effect::Withdrawn { click, .. } => {
-                self.press_taken(tx, interaction, *click, ClickState::Withdrawn, "withdraw", "withdrawn", cause, at)
-                    .await
+                self.press_taken(
+                    tx,
+                    interaction,
+                    *click,
+                    ClickState::Withdrawn,
+                    "withdraw",
+                    "withdrawn",
+                    cause,
+                    at,
+                )
+                .await
             }
             Effect::Claimed { .. } => {
-                let (Some(click), Some(Action::Decide(decision))) = (cause.click, action) else { return Ok(()) };
-                self.press_taken(tx, interaction, click.id, ClickState::Claimed, "click", decision.word(), cause, at)
-                    .await
+                let (Some(click), Some(Action::Decide(decision))) = (cause.click, action) else {
+                    return Ok(());
+                };
+                self.press_taken(
+                    tx,
+                    interaction,
+                    click.id,
+                    ClickState::Claimed,
+                    "click",
+                    decision.word(),
+                    cause,
+                    at,
+                )
+                .await
             }
             Effect::Voided { vote, why } => {
                 tx.vote_voided(vote.click, *why).await?;
@@ -235,7 +261,8 @@ impl Bridge {
             }
             Effect::Settled => {
                 let State::Settled { how, .. } = &interaction.machine.state else { return Ok(()) };
-                metrics::counter!("countersign_settled_total", "outcome" => how.outcome().as_str()).increment(1);
+                metrics::counter!("countersign_settled_total", "outcome" => how.outcome().as_str())
+                    .increment(1);
                 let row = Row {
                     event: "settled",
                     subject: match how {
@@ -250,7 +277,8 @@ impl Bridge {
                 self.record(tx, Some(interaction), None, row, at).await
             }
             Effect::Reopened => {
-                let row = Row { event: "reopened", digest: Some(&interaction.machine.digest), ..Row::default() };
+                let row =
+                    Row { event: "reopened", digest: Some(&interaction.machine.digest), ..Row::default() };
                 self.record(tx, Some(interaction), None, row, at).await
             }
             Effect::Send { .. }
@@ -275,8 +303,13 @@ impl Bridge {
         at: Millis,
     ) -> Result<(), StoreError> {
         let rule = Rule::Approvers.as_str();
-        let decided =
-            Decided { realm: None, subject: cause.subject, rule: Some(rule), why: None, policy: cause.policy };
+        let decided = Decided {
+            realm: None,
+            subject: cause.subject,
+            rule: Some(rule),
+            why: None,
+            policy: cause.policy,
+        };
         if !tx.decide_click(click, state, &decided, at).await? {
             return Err(StoreError::Conflict(format!("click {click} is decided already")));
         }
@@ -319,8 +352,18 @@ impl Bridge {
             _ => Notice::Refused { why, by: None },
         };
         let decision = if why == Why::Unverified { "undetermined" } else { "refused" };
-        self.refuse_click(tx, Some(interaction), pressed, rule_of(why), why.as_str(), decision, &notice, cause, at)
-            .await?;
+        self.refuse_click(
+            tx,
+            Some(interaction),
+            pressed,
+            rule_of(why),
+            why.as_str(),
+            decision,
+            &notice,
+            cause,
+            at,
+        )
+        .await?;
         debug_assert_eq!(click, pressed.id);
         Ok(())
     }
@@ -375,11 +418,14 @@ impl Bridge {
     ) -> Result<(), StoreError> {
         let Some(click) = tx.click(click).await? else { return Ok(()) };
         if tell {
-            let decided = Decided { rule: Some(rule_of(why).as_str()), why: Some(why.as_str()), ..Decided::default() };
+            let decided =
+                Decided { rule: Some(rule_of(why).as_str()), why: Some(why.as_str()), ..Decided::default() };
             tx.decide_click(click.id, ClickState::Refused, &decided, at).await?;
             let install = click.install.as_deref().unwrap_or_default();
             let by = match &interaction.machine.state {
-                State::Settled { how: How::Ours { subject, .. }, .. } => Some(self.person(install, subject.as_str())),
+                State::Settled { how: How::Ours { subject, .. }, .. } => {
+                    Some(self.person(install, subject.as_str()))
+                }
                 _ => None,
             };
             let notice = match &interaction.machine.state {
@@ -420,7 +466,8 @@ impl Bridge {
         let State::Settled { how: How::Ours { decision, .. }, .. } = &interaction.machine.state else {
             return Ok(());
         };
-        metrics::counter!("countersign_answers_total", "decision" => Outcome::of(decision).as_str()).increment(1);
+        metrics::counter!("countersign_answers_total", "decision" => Outcome::of(decision).as_str())
+            .increment(1);
         let row = Row {
             event: "answer",
             subject: click.subject.as_deref(),

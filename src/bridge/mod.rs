@@ -99,10 +99,8 @@ impl Bridge {
         let (key, text) = (key.to_owned(), text.to_owned());
         let now = self.clock.now();
         let (log_key, log_text) = (key.clone(), text.clone());
-        let fresh = self
-            .store
-            .write(move |tx| Box::pin(async move { tx.raise(&key, &text, now).await }))
-            .await;
+        let fresh =
+            self.store.write(move |tx| Box::pin(async move { tx.raise(&key, &text, now).await })).await;
         match fresh {
             Ok(true) => {
                 metrics::counter!("countersign_alerts_total").increment(1);
@@ -116,7 +114,8 @@ impl Bridge {
     /// What the alert was about is well again.
     pub async fn all_clear(&self, key: &str) {
         let key = key.to_owned();
-        let cleared = self.store.write(move |tx| Box::pin(async move { tx.clear(&key).await.map(|_| ()) })).await;
+        let cleared =
+            self.store.write(move |tx| Box::pin(async move { tx.clear(&key).await.map(|_| ()) })).await;
         if let Err(error) = cleared {
             tracing::warn!(%error, "an alert could not be cleared");
         }

@@ -49,8 +49,11 @@ impl Bridge {
                 tracing::warn!(install = platform.install(), %error, "a private notice was given up");
                 JobEnd::Done
             }
-            Err(error @ (ChatError::Unavailable { .. } | ChatError::Unknown { .. } | ChatError::Auth { .. })) => {
-                let wait = Duration::from_secs(2u64.saturating_pow(u32::try_from(job.attempts).unwrap_or(5).min(5)));
+            Err(
+                error @ (ChatError::Unavailable { .. } | ChatError::Unknown { .. } | ChatError::Auth { .. }),
+            ) => {
+                let wait =
+                    Duration::from_secs(2u64.saturating_pow(u32::try_from(job.attempts).unwrap_or(5).min(5)));
                 JobEnd::again(now.plus(wait), error.to_string())
             }
             Err(error) => {

@@ -65,9 +65,15 @@ impl Bridge {
             || (seen_as.is_some() && head.seen_as.is_none())
     }
 
-    async fn others_open(&self, runtime: &RuntimeName, task: &str, this: InteractionId) -> Result<bool, StoreError> {
+    async fn others_open(
+        &self,
+        runtime: &RuntimeName,
+        task: &str,
+        this: InteractionId,
+    ) -> Result<bool, StoreError> {
         let (name, task) = (runtime.clone(), task.to_owned());
-        let open = self.store.read(|tx| Box::pin(async move { tx.unsettled_of_task(&name, &task).await })).await?;
+        let open =
+            self.store.read(|tx| Box::pin(async move { tx.unsettled_of_task(&name, &task).await })).await?;
         Ok(open.iter().any(|id| *id != this))
     }
 
@@ -81,7 +87,9 @@ impl Bridge {
         let runtime = runtime.clone();
         let now = self.clock.now();
         self.store
-            .write(move |tx| Box::pin(async move { bridge.write_reading(tx, &runtime, &reading, doubted, now).await }))
+            .write(move |tx| {
+                Box::pin(async move { bridge.write_reading(tx, &runtime, &reading, doubted, now).await })
+            })
             .await
     }
 

@@ -33,11 +33,20 @@ pub struct Listed<'b> {
 pub enum Lack {
     Database(String),
     /// An alert stands.
-    Alert { key: String, text: String, since: Millis, times: i64 },
+    Alert {
+        key: String,
+        text: String,
+        since: Millis,
+        times: i64,
+    },
     /// The install has never told us who we are there.
-    Identity { install: String },
+    Identity {
+        install: String,
+    },
     /// No pass over the runtime has been finished since this process started, by any replica.
-    NeverRead { runtime: String },
+    NeverRead {
+        runtime: String,
+    },
 }
 
 impl Bridge {
@@ -127,10 +136,8 @@ impl Bridge {
             .filter(|install| self.directory.identity(install).is_none())
             .map(|install| Lack::Identity { install: install.clone() })
             .collect();
-        let stored = self
-            .store
-            .read(|tx| Box::pin(async move { Ok((tx.alerts().await?, tx.passes().await?)) }))
-            .await;
+        let stored =
+            self.store.read(|tx| Box::pin(async move { Ok((tx.alerts().await?, tx.passes().await?)) })).await;
         match stored {
             Ok((alerts, passes)) => {
                 lacks.extend(alerts.into_iter().map(|alert| Lack::Alert {

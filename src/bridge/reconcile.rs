@@ -74,14 +74,18 @@ impl Bridge {
     }
 
     async fn watch_failed(&self, runtime: &RuntimeName, error: &ConnectorError) {
-        metrics::counter!("countersign_watch_errors_total", "runtime" => runtime.as_str().to_owned()).increment(1);
+        metrics::counter!("countersign_watch_errors_total", "runtime" => runtime.as_str().to_owned())
+            .increment(1);
         match error {
             ConnectorError::Unavailable { what, .. } | ConnectorError::Protocol { what } => {
                 tracing::warn!(%runtime, what, "the runtime could not be read");
             }
             ConnectorError::Unauthorized { .. } | ConnectorError::Configuration { .. } => {
-                self.alert(&format!("runtime:{runtime}"), &format!("runtime {runtime} cannot be watched: {error}"))
-                    .await;
+                self.alert(
+                    &format!("runtime:{runtime}"),
+                    &format!("runtime {runtime} cannot be watched: {error}"),
+                )
+                .await;
             }
         }
     }
@@ -138,7 +142,10 @@ impl Bridge {
         let mut after = InteractionId(Uuid::nil());
         loop {
             let name = runtime.clone();
-            let page = self.store.read(|tx| Box::pin(async move { tx.open_after(&name, after, PAGE).await })).await?;
+            let page = self
+                .store
+                .read(|tx| Box::pin(async move { tx.open_after(&name, after, PAGE).await }))
+                .await?;
             let Some(last) = page.last() else { break };
             after = last.id;
             for open in page {
@@ -148,12 +155,16 @@ impl Bridge {
             }
         }
         let name = runtime.clone();
-        let due = self.store.read(|tx| Box::pin(async move { tx.due_readings(&name, now, PAGE).await })).await?;
+        let due =
+            self.store.read(|tx| Box::pin(async move { tx.due_readings(&name, now, PAGE).await })).await?;
         for open in due {
             add(&mut tasks, open);
         }
         let name = runtime.clone();
-        let registered = self.store.read(|tx| Box::pin(async move { tx.due_tasks(name.as_str(), now, PAGE).await })).await?;
+        let registered = self
+            .store
+            .read(|tx| Box::pin(async move { tx.due_tasks(name.as_str(), now, PAGE).await }))
+            .await?;
         for task in registered {
             tasks.entry(task.task.clone()).or_insert(TaskRef {
                 task: task.task,
@@ -207,10 +218,8 @@ impl Bridge {
         let mut absent = 0;
         for reading in readings.iter().filter(|reading| matches!(reading.state, TaskState::NotFound)) {
             let (name, task) = (runtime.clone(), reading.task.clone());
-            let since = self
-                .store
-                .read(|tx| Box::pin(async move { tx.missing_since(&name, &task).await }))
-                .await?;
+            let since =
+                self.store.read(|tx| Box::pin(async move { tx.missing_since(&name, &task).await })).await?;
             absent += since.len();
             for since in since.into_iter().flatten().filter(|since| reading.began.since(*since) >= MISSING) {
                 closing.push((reading.task.clone(), since));
@@ -250,7 +259,12 @@ impl Bridge {
     }
 
     /// Plans the next reading of a registered task, and learns its owner from a reading as that subject.
-    async fn task_seen(&self, runtime: &RuntimeName, reading: &TaskReading, now: Millis) -> Result<(), StoreError> {
+    async fn task_seen(
+        &self,
+        runtime: &RuntimeName,
+        reading: &TaskReading,
+        now: Millis,
+    ) -> Result<(), StoreError> {
         let (name, task) = (runtime.clone(), reading.task.clone());
         let next = match &reading.state {
             TaskState::Waiting(_) => Some(now.plus(Duration::from_secs(5))),
@@ -281,7 +295,9 @@ impl Bridge {
                 let (name, now) = (install.to_owned(), self.clock.now());
                 let kind = platform.platform();
                 self.store
-                    .write(move |tx| Box::pin(async move { tx.set_install(&name, kind, &identity, now).await }))
+                    .write(move |tx| {
+                        Box::pin(async move { tx.set_install(&name, kind, &identity, now).await })
+                    })
                     .await?;
                 self.all_clear(&format!("chat:{install}")).await;
                 Ok(true)

@@ -47,8 +47,13 @@ impl Bridge {
         };
         let runtime = interaction.key.runtime.clone();
         let Some(connector) = self.connector(&runtime).cloned() else {
-            self.alert(&format!("runtime:{runtime}"), "an answer waits for a runtime that is not configured").await;
-            return Ok(JobEnd::Retry { at: self.clock.now().plus(STEADY), error: "not configured".into(), counted: false });
+            self.alert(&format!("runtime:{runtime}"), "an answer waits for a runtime that is not configured")
+                .await;
+            return Ok(JobEnd::Retry {
+                at: self.clock.now().plus(STEADY),
+                error: "not configured".into(),
+                counted: false,
+            });
         };
 
         // The reading before the attempt, with the identity that sees the task.
@@ -106,7 +111,9 @@ impl Bridge {
             .read(|tx| {
                 Box::pin(async move {
                     let Some(answer) = tx.answer(id).await? else { return Ok(None) };
-                    let Some(interaction) = tx.interaction(answer.interaction, false).await? else { return Ok(None) };
+                    let Some(interaction) = tx.interaction(answer.interaction, false).await? else {
+                        return Ok(None);
+                    };
                     Ok(Some((answer, interaction)))
                 })
             })
@@ -128,21 +135,30 @@ impl Bridge {
             .write(move |tx| {
                 Box::pin(async move {
                     let cause = Cause::default();
-                    let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else { return Ok(None) };
+                    let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else {
+                        return Ok(None);
+                    };
                     if lost {
-                        bridge.apply(tx, &mut interaction, Event::Lost { answer: answer.id }, &cause, now).await?;
+                        bridge
+                            .apply(tx, &mut interaction, Event::Lost { answer: answer.id }, &cause, now)
+                            .await?;
                     }
                     // Closing for absence is the watcher's, which knows how much is absent at once.
                     let runtime = interaction.key.runtime.clone();
                     bridge.write_reading(tx, &runtime, &reading, true, now).await?;
-                    let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else { return Ok(None) };
+                    let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else {
+                        return Ok(None);
+                    };
                     let proves_nothing = matches!(reading.state, TaskState::NotFound | TaskState::Unclear);
-                    if proves_nothing && interaction.machine.claim().is_some_and(|claim| claim.ended.is_none()) {
+                    if proves_nothing
+                        && interaction.machine.claim().is_some_and(|claim| claim.ended.is_none())
+                    {
                         return Ok(None);
                     }
                     let event = Event::HandOut { answer: answer.id, at: now, right };
                     let effects = bridge.apply(tx, &mut interaction, event, &cause, now).await?;
-                    let Some(claim) = interaction.machine.claim().filter(|claim| claim.answer == answer.id) else {
+                    let Some(claim) = interaction.machine.claim().filter(|claim| claim.answer == answer.id)
+                    else {
                         return Ok(None);
                     };
                     if !effects.contains(&Effect::Send { answer: answer.id }) {
@@ -178,7 +194,9 @@ impl Bridge {
             .write(move |tx| {
                 Box::pin(async move {
                     let Some(answer) = tx.answer(id).await? else { return Ok(()) };
-                    let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else { return Ok(()) };
+                    let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else {
+                        return Ok(());
+                    };
                     let cause = Cause { said: Some(&said), ..Cause::default() };
                     let event = Event::Attempt { answer: id, at: now, result };
                     bridge.apply(tx, &mut interaction, event, &cause, now).await?;
@@ -250,7 +268,10 @@ impl Bridge {
                 Box::pin(async move {
                     let Some(mut interaction) = tx.interaction(id, true).await? else { return Ok(()) };
                     let event = Event::HandOut { answer, at: now, right: Right::Allowed };
-                    let too_late = interaction.machine.claim().is_some_and(|c| c.answer == answer && now > c.deliver_until);
+                    let too_late = interaction
+                        .machine
+                        .claim()
+                        .is_some_and(|c| c.answer == answer && now > c.deliver_until);
                     if too_late {
                         bridge.apply(tx, &mut interaction, event, &Cause::default(), now).await?;
                     }

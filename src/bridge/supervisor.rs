@@ -21,7 +21,6 @@ const IDENTIFY_RETRY: Duration = Duration::from_secs(5);
 const HOUSEKEEPING: Duration = Duration::from_secs(60);
 const HOURLY: u32 = 60;
 /// How long what has ended is kept (the audit log is kept for good).
-#[expect(dead_code, reason = "until the sweep lands")]
 const KEEP: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// The tasks of this process.
@@ -113,13 +112,16 @@ impl Bridge {
         }
         for install in self.platforms.keys().cloned().collect::<Vec<_>>() {
             let (bridge, stop) = (Arc::clone(self), tasks.stopping());
-            tasks.start(format!("identify:{install}"), async move { bridge.identify_loop(&install, &stop).await });
+            tasks.start(
+                format!("identify:{install}"),
+                async move { bridge.identify_loop(&install, &stop).await },
+            );
         }
         let (bridge, stop) = (Arc::clone(self), tasks.stopping());
         tasks.start("housekeeping", async move { bridge.housekeeping(&stop).await });
         if !self.store.is_sqlite() {
             let (bridge, stop) = (Arc::clone(self), tasks.stopping());
-            tasks.start("notifications", async move { stop.cancelled().await });
+            tasks.start("notifications", async move { bridge.store.listen(&stop).await });
         }
     }
 
@@ -130,7 +132,8 @@ impl Bridge {
             if let Some(lease) = lease {
                 self.watch_while(&lease, watch, stop).await;
                 let ended = lease.clone();
-                let _ = self.store.write(move |tx| Box::pin(async move { tx.release_lease(&ended).await })).await;
+                let _ =
+                    self.store.write(move |tx| Box::pin(async move { tx.release_lease(&ended).await })).await;
             }
             wait(RENEW, stop).await;
         }
@@ -166,7 +169,10 @@ impl Bridge {
             loop {
                 tokio::time::sleep(RENEW).await;
                 let lease = lease.clone();
-                let held = self.store.write(move |tx| Box::pin(async move { tx.renew_lease(&lease, LEASE).await })).await;
+                let held = self
+                    .store
+                    .write(move |tx| Box::pin(async move { tx.renew_lease(&lease, LEASE).await }))
+                    .await;
                 if !matches!(held, Ok(true)) {
                     break;
                 }
@@ -199,7 +205,7 @@ impl Bridge {
         let mut minute = 0;
         while !stop.is_cancelled() {
             if let Some(lease) = self.take_lease("housekeeping").await {
-                if let Err(error) = self.store.write(|_| Box::pin(async { Ok(()) })).await {
+                if let Err(error) = self.store.sweep(self.clock.now(), KEEP).await {
                     tracing::warn!(%error, "old rows could not be deleted");
                 }
                 if minute % HOURLY == 0 {
@@ -208,7 +214,8 @@ impl Bridge {
                         Err(error) => tracing::warn!(%error, "the audit head could not be read"),
                     }
                 }
-                let _ = self.store.write(move |tx| Box::pin(async move { tx.release_lease(&lease).await })).await;
+                let _ =
+                    self.store.write(move |tx| Box::pin(async move { tx.release_lease(&lease).await })).await;
             }
             minute += 1;
             wait(HOUSEKEEPING, stop).await;

@@ -107,7 +107,9 @@ async fn chats(service: &Service, report: &mut Report) {
         for place in places {
             match platform.resolve(&place.target).await {
                 Ok(channel) => Report::ok(&format!("{place} is {channel}")),
-                Err(error) => report.error(&format!("{place}: {error}; invite the app there or mend the name")),
+                Err(error) => {
+                    report.error(&format!("{place}: {error}; invite the app there or mend the name"))
+                }
             }
         }
     }

@@ -48,9 +48,12 @@ pub(super) async fn run(config: Config, command: Explain) -> Result<End> {
     let service = Service::build(config, store, &machine).await?;
     let bridge = &service.bridge;
     let wanted = command.interaction.clone();
-    let found = bridge.store.read(move |tx| Box::pin(async move { tx.find_interaction(&wanted).await })).await?;
+    let found =
+        bridge.store.read(move |tx| Box::pin(async move { tx.find_interaction(&wanted).await })).await?;
     let interaction = match found {
-        Some(id) => bridge.store.read(move |tx| Box::pin(async move { tx.interaction(id, false).await })).await?,
+        Some(id) => {
+            bridge.store.read(move |tx| Box::pin(async move { tx.interaction(id, false).await })).await?
+        }
         None => None,
     };
     let Some(interaction) = interaction else {
@@ -60,7 +63,8 @@ pub(super) async fn run(config: Config, command: Explain) -> Result<End> {
     for install in bridge.platforms.keys() {
         bridge.identify_once(install).await?;
     }
-    let explanation = bridge.explain(&interaction, &command.subject, command.from.as_ref(), command.deny).await?;
+    let explanation =
+        bridge.explain(&interaction, &command.subject, command.from.as_ref(), command.deny).await?;
     if command.json {
         println!("{}", serde_json::to_string_pretty(&explanation)?);
     } else {
@@ -80,7 +84,12 @@ fn print(explanation: &Explanation) {
         Verdict::Refuse => "refuse",
         Verdict::Undetermined => "could not be checked",
     };
-    println!("{word} ({}) for {} on {}", explanation.rule.as_str(), explanation.subject, explanation.interaction);
+    println!(
+        "{word} ({}) for {} on {}",
+        explanation.rule.as_str(),
+        explanation.subject,
+        explanation.interaction
+    );
     for line in &explanation.trace {
         let mark = match line.result {
             Passed::Pass => "pass",

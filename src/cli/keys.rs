@@ -1,7 +1,7 @@
 //! `keys list|rotate`.
 
-use super::service::{Machine, key_file};
 use super::End;
+use super::service::{Machine, key_file};
 use crate::config::Config;
 use crate::identity::keys::{self, KeyInfo, Keys};
 use anyhow::{Context, Result};

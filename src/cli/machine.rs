@@ -15,7 +15,8 @@ impl Clock for MachineClock {
         #[expect(clippy::disallowed_methods, reason = "the one clock of the product")]
         let now = SystemTime::now();
         Millis(
-            now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)),
+            now.duration_since(UNIX_EPOCH)
+                .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)),
         )
     }
 }

@@ -10,7 +10,9 @@ mod explain;
 mod jobs;
 mod keys;
 pub mod machine;
+mod migrate;
 mod open;
+mod run;
 pub mod service;
 
 use crate::config::{Config, ProcessEnv};
@@ -24,7 +26,13 @@ use std::process::ExitCode;
 #[command(name = "countersign", version, about, max_term_width = 100)]
 struct Cli {
     /// The configuration file.
-    #[arg(long, global = true, value_name = "FILE", default_value = "countersign.toml", env = "COUNTERSIGN_CONFIG")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        default_value = "countersign.toml",
+        env = "COUNTERSIGN_CONFIG"
+    )]
     config: PathBuf,
     /// What to log (`info`, `countersign=debug`, …).
     #[arg(long, global = true, value_name = "FILTER", default_value = "info", env = "COUNTERSIGN_LOG")]
@@ -35,6 +43,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the service.
+    Run,
     /// Look at the configuration, the database, the chat platforms and the runtimes, and say what is wrong.
     Check,
     /// List what is open: where it is shown, who may answer.
@@ -53,6 +63,8 @@ enum Command {
     /// Print an example configuration or its JSON Schema.
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Bring the database up to this version.
+    Migrate,
 }
 
 /// How a command ended.
@@ -91,6 +103,7 @@ pub fn main() -> ExitCode {
             return code.into();
         }
     };
+    crate::telemetry::init(&cli.log);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -112,12 +125,14 @@ async fn dispatch(cli: Cli) -> Result<End> {
     match cli.command {
         Command::Config(command) => Ok(config::run(&command)),
         Command::Audit(audit::Audit::Verify(verify)) if verify.file.is_some() => audit::verify_file(&verify),
+        Command::Run => with(&path, run::run).await,
         Command::Check => check::run(&path).await,
         Command::Open(open) => with(&path, |config| open::run(config, open)).await,
         Command::Explain(explain) => with(&path, |config| explain::run(config, explain)).await,
         Command::Audit(audit) => with(&path, |config| audit::run(config, audit)).await,
         Command::Keys(keys) => with(&path, |config| async move { keys::run(&config, &keys) }).await,
         Command::Jobs(jobs) => with(&path, |config| jobs::run(config, jobs)).await,
+        Command::Migrate => with(&path, migrate::run).await,
     }
 }
 

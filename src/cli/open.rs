@@ -36,7 +36,8 @@ pub(super) async fn run(config: Config, command: Open) -> Result<End> {
         after = last.id;
         for interaction in page {
             let id = interaction.id;
-            let cards = service.bridge.store.read(|tx| Box::pin(async move { tx.cards_of(id).await })).await?;
+            let cards =
+                service.bridge.store.read(|tx| Box::pin(async move { tx.cards_of(id).await })).await?;
             all.push(describe(&service, &interaction, &cards));
         }
     }
@@ -72,7 +73,8 @@ pub(super) async fn run(config: Config, command: Open) -> Result<End> {
 
 fn describe(service: &Service, interaction: &Interaction, cards: &[CardRow]) -> Value {
     let found = route(&service.bridge.rules.routes, &interaction.key, &interaction.form);
-    let approvers: Vec<&str> = found.map(|r| r.approvers.iter().map(Approver::as_str).collect()).unwrap_or_default();
+    let approvers: Vec<&str> =
+        found.map(|r| r.approvers.iter().map(Approver::as_str).collect()).unwrap_or_default();
     let state = match &interaction.machine.state {
         State::Open if interaction.machine.votes.is_empty() => "open".to_owned(),
         State::Open => format!(

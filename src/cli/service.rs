@@ -12,6 +12,7 @@ use crate::chat::slack::{Slack, SlackSettings};
 use crate::config::{self, AnswerWith, Config, WatchAs};
 use crate::domain::clock::Clock;
 use crate::domain::ids::Ids;
+use crate::http::{Http, Operator, SlackDoor};
 use crate::identity::keys::{KeyFile, Keys, SigningAlg};
 use crate::identity::subject::Carry;
 use crate::net::{self, Limits};
@@ -19,7 +20,9 @@ use crate::pace::Pace;
 use crate::render::Templates;
 use crate::runtime::a2a::{A2aConnector, A2aSettings, Address, Watch as WatchWhom};
 use crate::store::{Store, StoreOptions};
+use crate::telemetry;
 use anyhow::{Context, Result, bail};
+use serde_json::json;
 use std::sync::Arc;
 
 /// What is not in the configuration file.
@@ -68,7 +71,8 @@ pub async fn connect(config: &Config, machine: &Machine) -> Result<Store> {
 
 /// Applies missing migrations.
 pub async fn migrate(store: &Store, machine: &Machine) -> Result<()> {
-    let prefix = format!("cs-{}", data_encoding::HEXLOWER.encode(machine.ids.random().get(..4).unwrap_or_default()));
+    let prefix =
+        format!("cs-{}", data_encoding::HEXLOWER.encode(machine.ids.random().get(..4).unwrap_or_default()));
     store.migrate(&prefix).await.context("the database could not be migrated")
 }
 
@@ -140,6 +144,36 @@ impl Service {
         .await
         .context("the database cannot be read")?;
         Ok(Self { config, bridge, keys, templates, watches })
+    }
+}
+
+impl Service {
+    /// What is served.
+    ///
+    /// # Errors
+    /// When a signing secret is empty.
+    pub fn http(&self) -> Result<Arc<Http>> {
+        let slack = self
+            .config
+            .slack
+            .iter()
+            .map(|slack| {
+                let previous = slack.previous_signing_secret.as_ref();
+                SlackDoor::new(&slack.name, slack.app_id.clone(), &slack.signing_secret, previous)
+                    .with_context(|| format!("slack {}: signing_secret", slack.name))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let keys = self.keys.clone();
+        Ok(Arc::new(Http {
+            bridge: Arc::clone(&self.bridge),
+            slack,
+            operator: self.config.server.operator_token.clone().map(Operator::new),
+            jwks: Arc::new(move |now| {
+                keys.as_ref().map_or_else(|| json!({ "keys": [] }), |keys| keys.jwks(now))
+            }),
+            metrics: telemetry::install_recorder(),
+            templates: Arc::clone(&self.templates),
+        }))
     }
 }
 

@@ -182,7 +182,11 @@ pub fn judge(question: &Question<'_>) -> Judgement {
         Some(subject) => say(Rule::Link, Passed::Pass, format!("linked to {subject}")),
         // A link is looked up by what the platform says of the account.
         None if question.standing == Standing::Unknown => {
-            say(Rule::Link, Passed::Unknown, "the account could not be read, so its link is not known".into());
+            say(
+                Rule::Link,
+                Passed::Unknown,
+                "the account could not be read, so its link is not known".into(),
+            );
         }
         None => {
             needs.push(Need::Link);

@@ -15,7 +15,8 @@
 use super::Http;
 use crate::bridge::operators::StoreError;
 use crate::chat::slack::{
-    EmptySecret, Event, Inbound, Refused, Verifier, is_ssl_check, parse_command, parse_event, parse_interactivity,
+    EmptySecret, Event, Inbound, Refused, Verifier, is_ssl_check, parse_command, parse_event,
+    parse_interactivity,
 };
 use crate::render::slack::CommandAnswer;
 use axum::body::Bytes;
@@ -143,7 +144,8 @@ async fn answer(State(http): State<Arc<Http>>, way: Way, request: Request) -> Re
             (StatusCode::INTERNAL_SERVER_ERROR, "slow")
         }
     };
-    metrics::counter!("countersign_inbound_refused_total", "platform" => "slack", "reason" => reason).increment(1);
+    metrics::counter!("countersign_inbound_refused_total", "platform" => "slack", "reason" => reason)
+        .increment(1);
     status.into_response()
 }
 

@@ -159,7 +159,9 @@ impl Context for Asked {
             description: description.into(),
         };
         let mut samples = vec![];
-        for (of, multiple, free_text) in [(1, false, true), (2, true, false), (2, true, true), (1, false, false)] {
+        for (of, multiple, free_text) in
+            [(1, false, true), (2, true, false), (2, true, true), (1, false, false)]
+        {
             samples.push(Self {
                 number: 1,
                 of,
@@ -255,7 +257,13 @@ impl Context for State {
         for by in [None, Some(markup("<@U0DANA>".into()))] {
             for accepted in [false, true] {
                 for decision in DECISIONS {
-                    samples.push(Self { status: "delivering", by: by.clone(), accepted, decision, ..base.clone() });
+                    samples.push(Self {
+                        status: "delivering",
+                        by: by.clone(),
+                        accepted,
+                        decision,
+                        ..base.clone()
+                    });
                 }
             }
             for outcome in OUTCOMES {

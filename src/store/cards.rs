@@ -274,8 +274,12 @@ impl Tx {
 
     /// The post that was announced did not happen: it waits again.
     pub async fn post_not_sent(&mut self, id: CardId) -> Result<(), StoreError> {
-        exec!(self, "UPDATE cards SET state = 'queued', posting_ms = NULL WHERE id = $1 AND state = 'posting'", id.0)
-            .map(|_| ())
+        exec!(
+            self,
+            "UPDATE cards SET state = 'queued', posting_ms = NULL WHERE id = $1 AND state = 'posting'",
+            id.0
+        )
+        .map(|_| ())
     }
 
     /// The edit that was announced was not sent after all.

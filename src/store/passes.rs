@@ -7,7 +7,8 @@ use super::{StoreError, Tx};
 use crate::domain::clock::Millis;
 
 const PREFIX: &str = "pass:";
-const NOTE: &str = "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
+const NOTE: &str =
+    "INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
 const ALL: &str = "SELECT key, value FROM meta WHERE key LIKE 'pass:%'";
 
 impl Tx {
@@ -20,9 +21,7 @@ impl Tx {
     pub async fn passes(&mut self) -> Result<Vec<(String, Millis)>, StoreError> {
         Ok(fetch_all!(self, (String, String), ALL)?
             .into_iter()
-            .filter_map(|(key, at)| {
-                Some((key.strip_prefix(PREFIX)?.to_owned(), Millis(at.parse().ok()?)))
-            })
+            .filter_map(|(key, at)| Some((key.strip_prefix(PREFIX)?.to_owned(), Millis(at.parse().ok()?))))
             .collect())
     }
 }

@@ -25,7 +25,8 @@ async fn an_approval_goes_the_whole_way(
     let shown = story.reads(&card);
     assert!(shown.contains("approved"), "{shown}");
     assert!(story.buttons(&card).is_empty(), "no control is left");
-    let events: Vec<_> = story.audit().await.iter().map(|row| (row.event.clone(), row.decision.clone())).collect();
+    let events: Vec<_> =
+        story.audit().await.iter().map(|row| (row.event.clone(), row.decision.clone())).collect();
     let approved = Some("approved".to_owned());
     assert_eq!(
         events,
@@ -58,7 +59,9 @@ async fn a_denial_is_delivered(#[values(Backend::Sqlite, Backend::Postgres)] on:
 /// owner can still answer.
 #[rstest]
 #[tokio::test]
-async fn a_runtime_that_lets_only_the_owner_answer(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn a_runtime_that_lets_only_the_owner_answer(
+    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+) {
     let story = Story::with(on, Wants { foreign: Foreign::NotFound, ..Wants::default() }).await;
     let (ask, card) = story.asked("deploy_service").await;
     story.presses("U0KIM", &card, "Approve").await;

@@ -235,7 +235,8 @@ async fn buttons_outlive_a_restart(#[values(Backend::Sqlite, Backend::Postgres)]
 async fn hostile_text_is_literal(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     let story = Story::begin(on).await;
     let hostile = "<!channel> <@U0KIM> <https://evil.test|Approve> evil.test/x `a` \u{202e}abc\u{200b}";
-    let ask = countersign::sandbox::a2a::Ask::approval("ci", "deploy_<!here>").prompt(hostile).reason(hostile);
+    let ask =
+        countersign::sandbox::a2a::Ask::approval("ci", "deploy_<!here>").prompt(hostile).reason(hostile);
     story.a2a.open(countersign::sandbox::a2a::Open::new(DANA, ask));
     story.tick().await;
     let card = story.card(RELEASES);

@@ -178,7 +178,8 @@ async fn the_place_is_gone(#[values(Backend::Sqlite, Backend::Postgres)] on: Bac
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
     assert_eq!(story.recorded(&ask).len(), 1);
-    let alerts = story.service.bridge.store.read(|tx| Box::pin(async move { tx.alerts().await })).await.unwrap();
+    let alerts =
+        story.service.bridge.store.read(|tx| Box::pin(async move { tx.alerts().await })).await.unwrap();
     assert!(alerts.iter().any(|alert| alert.key.starts_with("place:")), "{alerts:?}");
     story.end().await;
 }
@@ -216,7 +217,10 @@ async fn an_answer_whose_reply_is_lost(#[values(Backend::Sqlite, Backend::Postgr
     assert!(story.reads(&card).contains("approved by"), "{}", story.reads(&card));
     let sent = story.a2a.requests_of("SendMessage");
     assert_eq!(sent.len(), 2);
-    assert!(sent.iter().all(|request| request.param("/message") == sent.first().unwrap().param("/message")), "the same body");
+    assert!(
+        sent.iter().all(|request| request.param("/message") == sent.first().unwrap().param("/message")),
+        "the same body"
+    );
     story.end().await;
 }
 
@@ -269,7 +273,9 @@ async fn the_interaction_changes_under_a_card(#[values(Backend::Sqlite, Backend:
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
     let old = story.slack.pressed("U0DANA", &Spot::message(RELEASES, &card.ts), "Approve").unwrap();
-    story.a2a.change(&ask.interaction_id, |ask| ask.prompt = Some("Approve ci / deploy_service to PRODUCTION?".into()));
+    story.a2a.change(&ask.interaction_id, |ask| {
+        ask.prompt = Some("Approve ci / deploy_service to PRODUCTION?".into())
+    });
     story.tick().await;
     story.pass(Duration::from_secs(2)).await;
     assert!(story.reads(&card).contains("production"));
@@ -312,7 +318,8 @@ async fn the_right_is_lost_before_sending(#[values(Backend::Sqlite, Backend::Pos
     let (ask, card) = story.asked("both").await;
     story.presses("U0KIM", &card, "Approve").await;
     story.deliver_only(&[JobKind::Decide]).await;
-    let without_kim = |config: String| config.replace("\"dana@example.com\", \"kim@example.com\"", "\"dana@example.com\"");
+    let without_kim =
+        |config: String| config.replace("\"dana@example.com\", \"kim@example.com\"", "\"dana@example.com\"");
     story.restart_with(without_kim).await;
     story.deliver().await;
     story.pass(Duration::from_secs(3)).await;
@@ -359,7 +366,8 @@ async fn mass_disappearance_is_doubted(#[values(Backend::Sqlite, Backend::Postgr
     for card in story.slack.cards(RELEASES) {
         assert_eq!(story.buttons(&card), ["Approve", "Deny"], "no card changes");
     }
-    let alerts = story.service.bridge.store.read(|tx| Box::pin(async move { tx.alerts().await })).await.unwrap();
+    let alerts =
+        story.service.bridge.store.read(|tx| Box::pin(async move { tx.alerts().await })).await.unwrap();
     assert!(alerts.iter().any(|alert| alert.key == "absence:prod"), "{alerts:?}");
     // Still so an hour later: believed.
     story.advance(Duration::from_secs(3600));

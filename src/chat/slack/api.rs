@@ -39,7 +39,8 @@ pub(super) struct Answer {
 impl Answer {
     /// A text field that must be there.
     pub(super) fn need(&self, method: Method, pointer: &str) -> Result<String, ChatError> {
-        super::payload::id(&self.body, pointer).ok_or_else(|| unusable(method, &format!("no {pointer} in the answer")))
+        super::payload::id(&self.body, pointer)
+            .ok_or_else(|| unusable(method, &format!("no {pointer} in the answer")))
     }
 }
 

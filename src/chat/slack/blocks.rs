@@ -7,10 +7,11 @@
 use crate::render::mrkdwn;
 use serde_json::Value;
 use slack_morphism::prelude::{
-    SlackAccessibilityLabel, SlackActionBlockElement, SlackActionId, SlackActionsBlock, SlackBlock, SlackBlockButtonElement,
-    SlackBlockButtonStyle, SlackBlockId, SlackBlockMarkDownText, SlackBlockPlainText, SlackContextBlock,
-    SlackContextBlockElement, SlackHeaderBlock, SlackRichTextBlock, SlackRichTextElement, SlackRichTextInlineElement,
-    SlackRichTextPreformatted, SlackRichTextSection, SlackRichTextText, SlackSectionBlock,
+    SlackAccessibilityLabel, SlackActionBlockElement, SlackActionId, SlackActionsBlock, SlackBlock,
+    SlackBlockButtonElement, SlackBlockButtonStyle, SlackBlockId, SlackBlockMarkDownText,
+    SlackBlockPlainText, SlackContextBlock, SlackContextBlockElement, SlackHeaderBlock, SlackRichTextBlock,
+    SlackRichTextElement, SlackRichTextInlineElement, SlackRichTextPreformatted, SlackRichTextSection,
+    SlackRichTextText, SlackSectionBlock,
 };
 
 use super::limits::{SECTION, short};

@@ -90,7 +90,10 @@ pub(super) const CODES: &[(Class, &[&str])] = &[
         ],
     ),
     (Class::Gone, &["message_not_found"]),
-    (Class::NotEditable, &["cant_update_message", "edit_window_closed", "is_inactive", "cant_delete_message"]),
+    (
+        Class::NotEditable,
+        &["cant_update_message", "edit_window_closed", "is_inactive", "cant_delete_message"],
+    ),
     (Class::Unreadable, &["no_such_subteam", "plan_upgrade_required", "thread_not_found"]),
     (Class::NoSuchPerson, &["users_not_found", "user_not_found"]),
 ];
@@ -104,13 +107,25 @@ pub(super) const EXCEPTIONS: &[(Method, Class, &[&str])] = &[
     // A stranger whom this workspace may not see.
     (Method::UserInfo, Class::NoSuchPerson, &["user_not_visible"]),
     // We may not look there: without history everything else works.
-    (Method::History, Class::Unreadable, &["missing_scope", "not_in_channel", "channel_not_found", "no_permission"]),
-    (Method::Replies, Class::Unreadable, &["missing_scope", "not_in_channel", "channel_not_found", "no_permission"]),
+    (
+        Method::History,
+        Class::Unreadable,
+        &["missing_scope", "not_in_channel", "channel_not_found", "no_permission"],
+    ),
+    (
+        Method::Replies,
+        Class::Unreadable,
+        &["missing_scope", "not_in_channel", "channel_not_found", "no_permission"],
+    ),
 ];
 
 /// Codes about the metadata alone: the same message goes without it.
-pub(super) const METADATA: [&str; 4] =
-    ["invalid_metadata_format", "invalid_metadata_schema", "metadata_too_large", "metadata_must_be_sent_from_app"];
+pub(super) const METADATA: [&str; 4] = [
+    "invalid_metadata_format",
+    "invalid_metadata_schema",
+    "metadata_too_large",
+    "metadata_must_be_sent_from_app",
+];
 
 /// Codes about the thread alone: the same message goes outside of it.
 pub(super) const THREAD: [&str; 2] = ["cannot_reply_to_message", "restricted_action_thread_locked"];
@@ -153,15 +168,19 @@ pub(super) fn unusable(method: Method, what: &str) -> ChatError {
 
 /// A code or scope as it may stand in logs and alerts: Slack's own words are of this form.
 fn word(code: &str) -> String {
-    let word: String =
-        code.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | ',' | '-')).take(120).collect();
+    let word: String = code
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | ',' | '-'))
+        .take(120)
+        .collect();
     if word.is_empty() { "unreadable_code".into() } else { word }
 }
 
 /// Where in the payload Slack found the fault.
 fn pointer(body: &Value) -> String {
     let lists = [body.pointer("/response_metadata/messages"), body.get("errors")];
-    let mut messages = lists.into_iter().flatten().filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+    let mut messages =
+        lists.into_iter().flatten().filter_map(Value::as_array).flatten().filter_map(Value::as_str);
     messages
         .find_map(|message| {
             let (_, rest) = message.split_once("[json-pointer:")?;

@@ -97,7 +97,8 @@ fn press(payload: &Value, action: &Value) -> Option<Pressed> {
     let view = id(payload, "/view/id").or_else(|| id(payload, "/container/view_id"));
     let home_team = id(payload, "/user/team_id").or_else(|| team.clone());
     let own_message = app_id.is_some() && id(payload, "/message/app_id") == app_id;
-    let dedupe_key = dedupe_key(payload, action, (&app_id, &team, &enterprise), &user, (&channel, &message, &view));
+    let dedupe_key =
+        dedupe_key(payload, action, (&app_id, &team, &enterprise), &user, (&channel, &message, &view));
     Some(Pressed {
         platform: Platform::Slack,
         dedupe_key,

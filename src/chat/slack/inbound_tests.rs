@@ -42,7 +42,10 @@ fn a_press_is_read() {
     assert_eq!(press.platform, Platform::Slack);
     assert_eq!(press.token, "k_7Q2");
     assert_eq!(press.by, PressedBy { user: "U0DANA".into(), home_team: Some("T0ACME".into()) });
-    assert_eq!((press.team.as_deref(), press.enterprise.as_deref(), press.org_install), (Some("T0ACME"), None, false));
+    assert_eq!(
+        (press.team.as_deref(), press.enterprise.as_deref(), press.org_install),
+        (Some("T0ACME"), None, false)
+    );
     assert_eq!(press.channel.as_deref(), Some("C0OPS"));
     assert_eq!(press.message.as_deref(), Some("1796000001.000200"));
     assert_eq!(press.thread.as_deref(), Some("1796000000.000100"));
@@ -187,7 +190,9 @@ fn slack_case_6_unreadable_bodies_are_said_so(#[case] body: Vec<u8>) {
 #[test]
 fn slack_case_6_unknown_types_and_certificate_checks() {
     let kind = |value: Value| parse_interactivity(&form(&value)).what;
-    assert!(matches!(kind(json!({"type":"message_action"})), Inbound::UnknownType(kind) if kind == "message_action"));
+    assert!(
+        matches!(kind(json!({"type":"message_action"})), Inbound::UnknownType(kind) if kind == "message_action")
+    );
     assert!(matches!(kind(json!({})), Inbound::UnknownType(kind) if kind.is_empty()));
     assert!(matches!(kind(json!({"type":"view_closed","view":{"id":"V1"}})), Inbound::Ignored));
     assert!(is_ssl_check(b"ssl_check=1&token=x"));

@@ -31,7 +31,15 @@ const CLUSTER: usize = 64;
 
 /// Bytes after escaping.
 pub(super) fn cost(text: &str) -> usize {
-    text.len() + text.bytes().map(|b| match b { b'&' => 4, b'<' | b'>' => 3, _ => 0 }).sum::<usize>()
+    text.len()
+        + text
+            .bytes()
+            .map(|b| match b {
+                b'&' => 4,
+                b'<' | b'>' => 3,
+                _ => 0,
+            })
+            .sum::<usize>()
 }
 
 /// The pieces between which a text may be cut.
@@ -90,8 +98,11 @@ pub(super) fn fit(text: &str, budget: usize, mark: impl Fn(usize) -> String) -> 
     let room = budget.saturating_sub(widest);
     let end = head(text, room - room / 4);
     let start = tail(text, room / 4).max(end);
-    let (before, left_out, after) =
-        (text.get(..end).unwrap_or_default(), text.get(end..start).unwrap_or_default(), text.get(start..).unwrap_or_default());
+    let (before, left_out, after) = (
+        text.get(..end).unwrap_or_default(),
+        text.get(end..start).unwrap_or_default(),
+        text.get(start..).unwrap_or_default(),
+    );
     let mark = mark(characters(left_out));
     let whole = format!("{before} {mark} {after}").trim().to_owned();
     // A budget smaller than the mark: the mark itself is cut, and still ends in one.

@@ -56,7 +56,9 @@ impl Slack {
         }
         let answer = match self.api.send(Method::PostMessage, message).await {
             Ok(answer) => answer,
-            Err(ChatError::Payload { code, .. }) if METADATA.contains(&code.as_str()) && !self.refused.knows(&bare) => {
+            Err(ChatError::Payload { code, .. })
+                if METADATA.contains(&code.as_str()) && !self.refused.knows(&bare) =>
+            {
                 tracing::error!(%card, code, "slack refuses the metadata: this card cannot be looked for");
                 return Err(self.again_without(&bare));
             }
@@ -96,7 +98,12 @@ impl Slack {
     fn or_compact(&self, drawn: &Drawn, sent: &Value, error: ChatError) -> ChatError {
         match error {
             ChatError::Payload { code, pointer } if !std::ptr::eq(sent, &raw const drawn.compact) => {
-                tracing::error!(install = self.api.install, code, pointer, "slack refused a drawing: the compact one follows");
+                tracing::error!(
+                    install = self.api.install,
+                    code,
+                    pointer,
+                    "slack refused a drawing: the compact one follows"
+                );
                 self.again_without(&key(&drawn.body))
             }
             other => other,
@@ -130,14 +137,19 @@ impl Slack {
                 "include_all_metadata": true, "cursor": cursor,
                 "limit": if page == 0 { FIRST_PAGE } else { NEXT_PAGES },
             });
-            let answer = if page == 0 { self.api.send(method, arguments).await } else { self.api.call(method, arguments).await };
+            let answer = if page == 0 {
+                self.api.send(method, arguments).await
+            } else {
+                self.api.call(method, arguments).await
+            };
             let answer = match answer {
                 Ok(answer) => answer,
                 // Further pages only where Slack lets us read them: else the first one has to do.
                 Err(ChatError::Paced { .. }) if page > 0 => return Ok(sorted(found)),
                 Err(error) => return Err(error),
             };
-            let messages = answer.body.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let messages =
+                answer.body.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
             let ours = messages.iter().filter(|message| is_ours(message, card, known.bot_id.as_deref()));
             found.extend(ours.filter_map(|message| {
                 Some(MessageRef { channel: at.channel.clone(), message: id(message, "/ts")? })
@@ -147,7 +159,11 @@ impl Slack {
                 return Ok(sorted(found));
             }
         }
-        if found.is_empty() { Err(ChatError::Unreadable { code: "too_many_messages".into() }) } else { Ok(sorted(found)) }
+        if found.is_empty() {
+            Err(ChatError::Unreadable { code: "too_many_messages".into() })
+        } else {
+            Ok(sorted(found))
+        }
     }
 }
 

@@ -33,7 +33,8 @@ pub use inbound::{Inbound, Interactivity, is_ssl_check, parse_interactivity, par
 pub use signature::{EmptySecret, Refused, Verifier, sign};
 
 use crate::bridge::ports::{
-    Call, ChatError, ChatPlatform, Destination, Drawn, Identity, Marks, MessageRef, Person, PressedBy, Profile,
+    Call, ChatError, ChatPlatform, Destination, Drawn, Identity, Marks, MessageRef, Person, PressedBy,
+    Profile,
 };
 use crate::domain::card::Card;
 use crate::domain::clock::{Clock, Millis};

@@ -57,10 +57,9 @@ impl Slack {
             None => self.ask_app(bot_id.as_deref()).await?,
         };
         // Unsaid scopes are tried; a refusal says so then.
-        let can_search = answer
-            .scopes
-            .as_ref()
-            .is_none_or(|scopes| scopes.iter().any(|s| matches!(s.as_str(), "channels:history" | "groups:history")));
+        let can_search = answer.scopes.as_ref().is_none_or(|scopes| {
+            scopes.iter().any(|s| matches!(s.as_str(), "channels:history" | "groups:history"))
+        });
         let known = Known { identity: Identity { app_id, team, enterprise, bot_user, can_search }, bot_id };
         *self.known.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(known.clone());
         Ok(known)
@@ -113,7 +112,8 @@ impl Slack {
             Some((team, group)) => (Some(team.to_owned()), group),
             None => (known.identity.team, group),
         };
-        let answer = self.api.call(Method::GroupMembers, json!({"usergroup": group, "team_id": team})).await?;
+        let answer =
+            self.api.call(Method::GroupMembers, json!({"usergroup": group, "team_id": team})).await?;
         let users = answer.body.get("users").and_then(Value::as_array);
         let users = users.ok_or_else(|| unusable(Method::GroupMembers, "no users in the answer"))?;
         Ok(users.iter().filter_map(Value::as_str).map(str::to_owned).collect())
@@ -140,8 +140,14 @@ mod tests {
         assert_eq!(install(json!({"team_id": "T1"})), (t(), None));
         assert_eq!(install(json!({"team_id": "T1", "enterprise_id": "E1"})), (t(), e()));
         assert_eq!(install(json!({"team_id": "E1"})), (None, e()));
-        assert_eq!(install(json!({"team_id": "E1", "enterprise_id": "E1", "is_enterprise_install": true})), (None, e()));
-        assert_eq!(install(json!({"team_id": "T1", "enterprise_id": "E1", "is_enterprise_install": true})), (None, e()));
+        assert_eq!(
+            install(json!({"team_id": "E1", "enterprise_id": "E1", "is_enterprise_install": true})),
+            (None, e())
+        );
+        assert_eq!(
+            install(json!({"team_id": "T1", "enterprise_id": "E1", "is_enterprise_install": true})),
+            (None, e())
+        );
         assert_eq!(install(json!({"team_id": null})), (None, None));
     }
 }

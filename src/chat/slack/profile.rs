@@ -60,10 +60,7 @@ fn judge(known: &Known, pressed: &PressedBy, found: &Value) -> Profile {
         Standing::Member
     };
     let realm = enterprise.unwrap_or(home);
-    Profile {
-        key: Some(ChatUser { platform: Platform::Slack, realm, user: pressed.user.clone() }),
-        standing,
-    }
+    Profile { key: Some(ChatUser { platform: Platform::Slack, realm, user: pressed.user.clone() }), standing }
 }
 
 /// What forbids an account to answer whatever the route says. `is_app_user` is no bot flag: it marks

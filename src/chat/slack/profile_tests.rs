@@ -47,7 +47,10 @@ fn with(change: Value) -> Value {
 #[case::invited(json!({"is_invited_user": true}), Standing::Unfit(Unfit::Invited))]
 #[case::flags_missing(json!({"deleted": null, "is_bot": null, "is_stranger": null}), Standing::Member)]
 fn slack_case_50_who_may_never_answer(#[case] change: Value, #[case] standing: Standing) {
-    assert_eq!(judge(&known(Some("T0ACME"), None), &pressed(Some("T0ACME")), &with(change)).standing, standing);
+    assert_eq!(
+        judge(&known(Some("T0ACME"), None), &pressed(Some("T0ACME")), &with(change)).standing,
+        standing
+    );
 }
 
 #[test]
@@ -80,7 +83,8 @@ fn slack_case_52_a_foreign_home_is_a_stranger_and_the_same_id_elsewhere_another_
     let acme = known(Some("T0ACME"), None);
     let judged = judge(&acme, &pressed(Some("T0OTHER")), &dana());
     assert_eq!(judged.standing, Standing::Unfit(Unfit::Stranger));
-    let there = judge(&known(Some("T0OTHER"), None), &pressed(Some("T0OTHER")), &with(json!({"team_id": "T0OTHER"})));
+    let there =
+        judge(&known(Some("T0OTHER"), None), &pressed(Some("T0OTHER")), &with(json!({"team_id": "T0OTHER"})));
     let here = judge(&acme, &pressed(Some("T0ACME")), &dana());
     assert_eq!((there.standing, here.standing), (Standing::Member, Standing::Member));
     assert_ne!(there.key, here.key);
@@ -105,8 +109,13 @@ fn slack_case_54_names_and_addresses_change_nothing() {
     let after = judge(
         &acme,
         &pressed(Some("T0ACME")),
-        &with(json!({"real_name": "Kim", "name": "kim", "profile": {"display_name": "kim", "email": "kim@example.com"}})),
+        &with(
+            json!({"real_name": "Kim", "name": "kim", "profile": {"display_name": "kim", "email": "kim@example.com"}}),
+        ),
     );
     assert_eq!(before, after);
-    assert_eq!(before, judge(&acme, &pressed(Some("T0ACME")), &with(json!({"real_name": null, "profile": null}))));
+    assert_eq!(
+        before,
+        judge(&acme, &pressed(Some("T0ACME")), &with(json!({"real_name": null, "profile": null})))
+    );
 }

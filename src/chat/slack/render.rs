@@ -10,16 +10,20 @@
 //! names in code spans; a short piece at the end of the notification's text.
 
 use super::blocks::{Blocks, Button};
-use super::limits::{BUTTON, HEADER, LABEL, MESSAGE, REASON, SECTION, TEXT, TEXT_FOREIGN, cap, cost, fit, share, short, split};
+use super::limits::{
+    BUTTON, HEADER, LABEL, MESSAGE, REASON, SECTION, TEXT, TEXT_FOREIGN, cap, cost, fit, share, short, split,
+};
 use super::people::{address, moment, name, person, person_in_text};
 use crate::bridge::ports::{Drawn, Marks};
 use crate::domain::card::{Card, Control, Status};
 use crate::domain::form::{Form, Kind};
 use crate::domain::interaction::Outcome;
 use crate::domain::text::{is_blank, line, visible};
-use crate::render::slack::{Asked, AskedOption, Cut, Facts, Foot, Head, Notes, Reason, State, Text, Unknown, Words};
-use crate::render::slack::Button as ButtonWords;
 use crate::render::Templates;
+use crate::render::slack::Button as ButtonWords;
+use crate::render::slack::{
+    Asked, AskedOption, Cut, Facts, Foot, Head, Notes, Reason, State, Text, Unknown, Words,
+};
 use slack_morphism::prelude::SlackBlockButtonStyle;
 
 /// People named in one line, at most; more are counted by the number beside them.
@@ -37,10 +41,11 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
     let nothing = templates.render(&Words { empty: true });
 
     // What must be there comes first; facts and words share the rest.
-    let fixed = [&head, &label, &nothing, &reason, &pen.notes(true)].map(|text| cost(text)).iter().sum::<usize>()
-        + state.len()
-        + foot.len()
-        + buttons(&pen).iter().map(|button| cost(&button.label) + cost(&button.spoken)).sum::<usize>();
+    let fixed =
+        [&head, &label, &nothing, &reason, &pen.notes(true)].map(|text| cost(text)).iter().sum::<usize>()
+            + state.len()
+            + foot.len()
+            + buttons(&pen).iter().map(|button| cost(&button.label) + cost(&button.spoken)).sum::<usize>();
     let rest = MESSAGE.saturating_sub(fixed);
     let (facts, words) = (pen.facts(), pen.words());
     let facts_cost = facts.iter().map(|fact| cost(fact) + 1).sum::<usize>();
@@ -153,7 +158,8 @@ impl Pen<'_> {
         let about = [&self.card.form.title, &self.card.form.prompt].map(|text| line(text));
         let about = about.iter().find(|text| !text.is_empty()).map_or("", String::as_str);
         let agent = line(&self.card.agent);
-        let subject: Vec<&str> = [agent.as_str(), about].into_iter().filter(|text| !text.is_empty()).collect();
+        let subject: Vec<&str> =
+            [agent.as_str(), about].into_iter().filter(|text| !text.is_empty()).collect();
         let subject = subject.join(": ");
         let text = Text {
             kind: self.kind(),

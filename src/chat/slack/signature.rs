@@ -64,8 +64,7 @@ impl Verifier {
             return Err(Refused::Headers);
         }
         let hex = signature.strip_prefix("v0=").filter(|hex| hex.len() == 64).ok_or(Refused::Headers)?;
-        let tag =
-            data_encoding::HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).map_err(|_| Refused::Headers)?;
+        let tag = data_encoding::HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).map_err(|_| Refused::Headers)?;
         // More digits than fit are a time far away.
         let sent: i64 = timestamp.parse().map_err(|_| Refused::Time)?;
         if now.0.div_euclid(1000).saturating_sub(sent).saturating_abs() > WINDOW {
@@ -156,7 +155,10 @@ mod tests {
 
     #[rstest]
     #[case::truncated(&OF_BODY[..66], Refused::Headers)]
-    #[case::capital_version("V0=0634fd007b347992e5c7d8f1c7960ec2bd1442e5e8e2ebfefc8c47bf7ac5c20b", Refused::Headers)]
+    #[case::capital_version(
+        "V0=0634fd007b347992e5c7d8f1c7960ec2bd1442e5e8e2ebfefc8c47bf7ac5c20b",
+        Refused::Headers
+    )]
     #[case::not_hex("v0=z634fd007b347992e5c7d8f1c7960ec2bd1442e5e8e2ebfefc8c47bf7ac5c20b", Refused::Headers)]
     #[case::empty("", Refused::Headers)]
     #[case::other("v0=0634fd007b347992e5c7d8f1c7960ec2bd1442e5e8e2ebfefc8c47bf7ac5c20c", Refused::Signature)]
@@ -170,7 +172,13 @@ mod tests {
         let time = ("x-slack-request-timestamp", "1796000000");
         let signature = ("x-slack-signature", OF_BODY);
         assert_eq!(verify(&headers(&[time, signature])), Ok(()));
-        for bad in [vec![time], vec![signature], vec![], vec![time, time, signature], vec![time, signature, signature]] {
+        for bad in [
+            vec![time],
+            vec![signature],
+            vec![],
+            vec![time, time, signature],
+            vec![time, signature, signature],
+        ] {
             assert_eq!(verify(&headers(&bad)), Err(Refused::Headers), "{bad:?}");
         }
         let foreign = Verifier::new(&"another".into(), None).unwrap();
@@ -184,7 +192,10 @@ mod tests {
     #[case(AT - 301, Err(Refused::Time))]
     fn slack_case_3_five_minutes_both_ways(#[case] now: i64, #[case] expected: Result<(), Refused>) {
         assert_eq!(verifier().verify(&signed("1796000000", OF_BODY), BODY, at(now)), expected);
-        assert_eq!(verifier().verify(&signed("1796000000", OF_BODY), BODY, Millis(now * 1000 + 999)), expected);
+        assert_eq!(
+            verifier().verify(&signed("1796000000", OF_BODY), BODY, Millis(now * 1000 + 999)),
+            expected
+        );
     }
 
     #[rstest]

@@ -44,9 +44,7 @@ fn is_letter(c: char) -> bool {
 }
 
 fn is_dot(chars: &[char], at: usize) -> bool {
-    let ascii = |at: Option<usize>| {
-        at.and_then(|at| chars.get(at)).is_some_and(char::is_ascii_alphanumeric)
-    };
+    let ascii = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(char::is_ascii_alphanumeric);
     match chars.get(at) {
         Some('.' | '\u{2024}' | '\u{ff0e}' | '\u{ff61}') => true,
         // The full stop of Chinese and Japanese prose; a separator only between Latin labels.
@@ -83,9 +81,14 @@ fn is_host(name: &[char]) -> bool {
             from = at + 1;
         }
     }
-    let www = labels.first().is_some_and(|label| label.iter().collect::<String>().eq_ignore_ascii_case("www"));
+    let www =
+        labels.first().is_some_and(|label| label.iter().collect::<String>().eq_ignore_ascii_case("www"));
     labels.len() > 1
-        && (www || labels.iter().skip(1).any(|label| label.iter().take(2).filter(|c| is_letter(**c)).count() == 2))
+        && (www
+            || labels
+                .iter()
+                .skip(1)
+                .any(|label| label.iter().take(2).filter(|c| is_letter(**c)).count() == 2))
 }
 
 /// Writes a name, broken if it could be a host.
@@ -124,10 +127,9 @@ fn scheme_colon(chars: &[char], at: usize) -> bool {
 
 /// The at sign between something and a host.
 fn mail_sign(chars: &[char], at: usize) -> bool {
-    let local = at
-        .checked_sub(1)
-        .and_then(|before| chars.get(before))
-        .is_some_and(|c| in_label(*c) || c.is_ascii_punctuation() && *c != '@' && !matches!(c, '(' | '<' | '['));
+    let local = at.checked_sub(1).and_then(|before| chars.get(before)).is_some_and(|c| {
+        in_label(*c) || c.is_ascii_punctuation() && *c != '@' && !matches!(c, '(' | '<' | '[')
+    });
     let end = name_end(chars, at + 1);
     local && chars.get(at + 1..end).is_some_and(is_host)
 }

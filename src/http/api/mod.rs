@@ -79,8 +79,11 @@ pub(super) fn routes(http: &Arc<Http>) -> Router<Arc<Http>> {
 pub(super) async fn authorize(State(http): State<Arc<Http>>, request: Request, next: Next) -> Response {
     let Some(operator) = &http.operator else { return Problem::closed().into_response() };
     let mut values = request.headers().get_all(header::AUTHORIZATION).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return Problem::no_token().into_response() };
-    let token = value.as_bytes().split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return Problem::no_token().into_response();
+    };
+    let token =
+        value.as_bytes().split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
     match token {
         Some((_, token)) if operator.is(token.trim_ascii()) => next.run(request).await,
         _ => Problem::no_token().into_response(),
@@ -106,7 +109,11 @@ async fn interactions(State(http): State<Arc<Http>>, uri: Uri) -> Result<Respons
     let full = i64::try_from(found.len()) == Ok(limit);
     let next = found.last().filter(|_| full).map(|last| last.interaction.id.0.to_string());
     let interactions = found.iter().map(|Listed { interaction, cards, route }| {
-        types::Interaction::new(interaction, cards, route.as_ref().map(|(route, hash)| (*route, hash.as_str())))
+        types::Interaction::new(
+            interaction,
+            cards,
+            route.as_ref().map(|(route, hash)| (*route, hash.as_str())),
+        )
     });
     Ok(Json(Interactions { interactions: interactions.collect(), next }).into_response())
 }

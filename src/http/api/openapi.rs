@@ -132,7 +132,8 @@ fn responses(status: &str, text: &str, content: &Value, errors: &[&str]) -> Valu
             "500" => "Something went wrong here.",
             _ => "Not now; try again.",
         };
-        let problem = json!({ "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } });
+        let problem =
+            json!({ "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } });
         all.insert((*error).into(), json!({ "description": text, "content": problem }));
     }
     Value::Object(all)

@@ -2,7 +2,6 @@
 
 use super::card::{Fence, origin, parse};
 use super::compose::compose;
-use super::details::details_url;
 use super::errors::{Failure, Verdict, of_answer, of_reading};
 use super::interactions::{URI, View, is_plain, reading};
 use super::settings::QuestionPart;
@@ -286,17 +285,6 @@ fn a2a_case_11_text_never_approves() {
         let decision = Decision::Answer { values };
         assert_eq!(composed("q", &decision, 1, QuestionPart::Auto), Err(Why::Malformed));
     }
-}
-
-#[test]
-fn the_link_is_percent_encoded_and_never_half_filled() {
-    let key = InteractionKey { task: "t/1 ?{contextId}".into(), ..key("ü") };
-    let url = |template: &str, context| details_url(template, &key, context);
-    assert_eq!(
-        url("https://a.example/{contextId}/{taskId}#{interactionId}{x}", Some("c&1")).unwrap(),
-        "https://a.example/c%261/t%2F1%20%3F%7BcontextId%7D#%C3%BC{x}"
-    );
-    assert_eq!(url("https://a.example/{contextId}", None), None);
 }
 
 // ---------------------------------------------------------------- judging

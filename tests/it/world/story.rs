@@ -195,7 +195,7 @@ impl Story {
     }
 
     fn open_doors(&mut self, front: TcpListener) {
-        let router = temporary(&self.service);
+        let router = countersign::http::public_router(&self.service.http().unwrap(), false);
         self.front = Some(spawn(serve(front, router)));
     }
 
@@ -325,8 +325,13 @@ impl Story {
 
     /// Clicks by state.
     pub(crate) async fn clicks(&self) -> BTreeMap<String, i64> {
-        let counts =
-            self.service.bridge.store.read(|tx| Box::pin(async move { tx.count_clicks().await })).await.unwrap();
+        let counts = self
+            .service
+            .bridge
+            .store
+            .read(|tx| Box::pin(async move { tx.count_clicks().await }))
+            .await
+            .unwrap();
         counts.into_iter().collect()
     }
 
@@ -375,7 +380,13 @@ impl Story {
     }
 }
 
-fn config(wants: &Wants, sandbox: SocketAddr, address: SocketAddr, database: &str, folder: &TempDir) -> String {
+fn config(
+    wants: &Wants,
+    sandbox: SocketAddr,
+    address: SocketAddr,
+    database: &str,
+    folder: &TempDir,
+) -> String {
     let keys = folder.path().join("countersign.key");
     format!(
         r##"
@@ -453,40 +464,4 @@ async fn build(config: &str, hand: &Arc<AtomicI64>, limits: Limits) -> Service {
     .await
     .unwrap();
     Service::build(config, store, &machine).await.unwrap()
-}
-
-
-fn temporary(service: &Service) -> axum::Router {
-    use axum::routing::{get, post};
-    let (bridge, keys) = (Arc::clone(&service.bridge), service.keys.clone().unwrap());
-    let jwks_bridge = Arc::clone(&bridge);
-    axum::Router::new()
-        .route(
-            "/slack/interactivity",
-            post(move |headers: axum::http::HeaderMap, body: axum::body::Bytes| {
-                let bridge = Arc::clone(&bridge);
-                async move {
-                    let secret = secrecy::SecretString::from(slack::acme::SIGNING_SECRET);
-                    let verifier = countersign::chat::slack::Verifier::new(&secret, None).unwrap();
-                    if verifier.verify(&headers, &body, bridge.clock.now()).is_err() {
-                        return axum::http::StatusCode::UNAUTHORIZED;
-                    }
-                    let parsed = countersign::chat::slack::parse_interactivity(&body);
-                    if let countersign::chat::slack::Inbound::Pressed(all) = parsed.what {
-                        for one in all {
-                            bridge.store_press(one, &["acme".to_owned()]).await.unwrap();
-                        }
-                    }
-                    axum::http::StatusCode::OK
-                }
-            }),
-        )
-        .route(
-            "/.well-known/jwks.json",
-            get(move || {
-                let now = jwks_bridge.clock.now();
-                let value = keys.jwks(now);
-                async move { axum::Json(value) }
-            }),
-        )
 }
