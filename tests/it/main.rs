@@ -7,6 +7,8 @@
 #[cfg(test)]
 mod architecture;
 #[cfg(test)]
+mod store_conformance;
+#[cfg(test)]
 mod story_approval;
 #[cfg(test)]
 mod story_people;
