@@ -21,7 +21,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 /// How long a token of ours lives at most.
-pub const LIFE: Duration = Duration::from_secs(60);
+pub const LIFE: Duration = Duration::from_mins(1);
 
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: signer,
@@ -44,6 +44,7 @@ enum RingSigner {
     EdDsa(Ed25519KeyPair),
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the library's signature")]
 fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>, Error> {
     let bytes = key.as_bytes();
     let made = match algorithm {
@@ -92,6 +93,7 @@ struct RingVerifier {
     key: DecodingKey,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the library's signature")]
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
     match algorithm {
         Algorithm::ES256 | Algorithm::EdDSA | Algorithm::RS256 => {

@@ -283,7 +283,8 @@ fn create_private(path: &Path) -> std::io::Result<std::fs::File> {
 fn private_only(path: &Path) -> Result<(), KeysError> {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::metadata(path).map_err(|error| io(path, &error))?.permissions().mode() & 0o777;
-    if mode & 0o077 == 0 { Ok(()) } else { Err(KeysError::Mode { path: shown(path), mode }) }
+    let others = mode & 0o077;
+    if others == 0 { Ok(()) } else { Err(KeysError::Mode { path: shown(path), mode }) }
 }
 
 #[cfg(not(unix))]

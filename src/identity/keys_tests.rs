@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use uuid::Uuid;
 
 const NOW: Millis = Millis(1_796_029_200_123);
-const AHEAD: Duration = Duration::from_secs(660);
+const AHEAD: Duration = Duration::from_mins(11);
 const ISSUER: (&str, &str) = ("https://countersign.example.com", "prod-agents");
 
 fn file(dir: &tempfile::TempDir, alg: SigningAlg) -> KeyFile {
@@ -111,7 +111,7 @@ fn what_is_not_ours_is_refused(#[case] alg: SigningAlg) {
     assert!(!holds(token, &key, algorithm, ("https://evil.example", ISSUER.1), NOW));
     assert!(!holds(token, &key, algorithm, (ISSUER.0, "other"), NOW));
     assert!(!holds(token, &key, algorithm, ISSUER, NOW.plus(Duration::from_secs(61))));
-    assert!(!holds(token, &key, algorithm, ISSUER, NOW.minus(Duration::from_secs(60))));
+    assert!(!holds(token, &key, algorithm, ISSUER, NOW.minus(Duration::from_mins(1))));
     let wrong = if algorithm == Algorithm::ES256 { Algorithm::EdDSA } else { Algorithm::ES256 };
     assert!(!holds(token, &key, wrong, ISSUER, NOW));
     assert!(!holds(token, &key, Algorithm::HS256, ISSUER, NOW));
@@ -129,7 +129,7 @@ fn what_is_not_ours_is_refused(#[case] alg: SigningAlg) {
 fn the_first_key_signs_at_once_and_a_later_one_after_it_was_published() {
     let (_dir, file, keys) = open(SigningAlg::Es256);
     let first = header(&token(&carry(&keys), NOW))["kid"].as_str().unwrap().to_owned();
-    let rotated = NOW.plus(Duration::from_secs(3600));
+    let rotated = NOW.plus(Duration::from_hours(1));
     let listed = rotate(&file, rotated).unwrap();
     assert_eq!(listed.len(), 2);
     assert_eq!(listed[1].standing, Standing::Waiting);

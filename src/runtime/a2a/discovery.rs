@@ -20,9 +20,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use url::Url;
 
-const DEFAULT_LIFE: Duration = Duration::from_secs(300);
-const SHORTEST: Duration = Duration::from_secs(60);
-const LONGEST: Duration = Duration::from_secs(3600);
+const DEFAULT_LIFE: Duration = Duration::from_mins(5);
+const SHORTEST: Duration = Duration::from_mins(1);
+const LONGEST: Duration = Duration::from_hours(1);
 const WELL_KNOWN: &str = ".well-known/agent-card.json";
 
 /// What is known of the agent.
@@ -58,7 +58,7 @@ pub(crate) struct Discovery {
 
 /// What reading the card gave.
 enum Found {
-    Card { card: Card, at: Url, etag: Option<HeaderValue>, life: Duration },
+    Card { card: Box<Card>, at: Url, etag: Option<HeaderValue>, life: Duration },
     Unchanged { life: Duration },
     None,
 }
@@ -143,7 +143,12 @@ impl Discovery {
                         continue;
                     }
                     let etag = reply.headers.get(ETAG).cloned();
-                    return Ok(Found::Card { card, at: at.clone(), etag, life: life(&reply) });
+                    return Ok(Found::Card {
+                        card: Box::new(card),
+                        at: at.clone(),
+                        etag,
+                        life: life(&reply),
+                    });
                 }
                 408 | 429 | 500..=599 if reply.status != 501 => {
                     let what = format!("agent card: http {}", reply.status);
@@ -177,7 +182,7 @@ impl Discovery {
             Found::Card { card, at, etag, life } => (Some(card), Some(at), etag, life),
             Found::None => (None, None, None, DEFAULT_LIFE),
         };
-        let chosen = self.choose(card.as_ref(), at.as_ref());
+        let chosen = self.choose(card.as_deref(), at.as_ref());
         self.write(|state| {
             state.due = Some(now.plus(if chosen.is_ok() { life } else { SHORTEST }));
             let old = state.known.clone();

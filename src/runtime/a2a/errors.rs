@@ -174,11 +174,11 @@ pub(crate) fn of_answer(failure: &Failure) -> Verdict {
             // A 429 may come from a gateway after the runtime took it: never "not sent".
             (_, Some("issuer_unavailable")) | (408 | 429 | 500.., _) => Verdict::Unknown(retry),
             (400, Some("subject_invalid")) => Verdict::Refused(Why::Unmappable),
-            (400, Some("subject_required")) => Verdict::Attention,
-            (403, Some("scope_required" | "key_role_mismatch" | "origin_rejected")) => Verdict::Attention,
+            (400, Some("subject_required"))
+            | (403, Some("scope_required" | "key_role_mismatch" | "origin_rejected"))
+            | (300..=399 | 401 | 405 | 410 | 415 | 421 | 426, _) => Verdict::Attention,
             (403, _) => Verdict::Refused(Why::Forbidden),
             (404, _) => Verdict::NotVisible,
-            (300..=399 | 401 | 405 | 410 | 415 | 421 | 426, _) => Verdict::Attention,
             (400..=499, _) => Verdict::Refused(Why::Malformed),
             _ => Verdict::Unknown(retry),
         },

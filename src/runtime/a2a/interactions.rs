@@ -135,14 +135,14 @@ fn free_text(prompt: &str) -> Question {
 
 fn plain_id(task: &Task, words: &str) -> String {
     let of_message = task.message.as_ref().and_then(|message| message.id.as_deref());
-    match of_message.filter(|id| id.len() + PLAIN.len() <= LONGEST_ID) {
-        Some(id) => format!("{PLAIN}{id}"),
-        None => {
+    of_message.filter(|id| id.len() + PLAIN.len() <= LONGEST_ID).map_or_else(
+        || {
             let timestamp = task.timestamp.as_deref().unwrap_or_default();
             let hash = sha256_hex(format!("{}\0{timestamp}\0{words}", task.id).as_bytes());
             format!("{PLAIN}{hash}")
-        }
-    }
+        },
+        |id| format!("{PLAIN}{id}"),
+    )
 }
 
 /// Answers that the history tells of: what users sent under the extension. The kind of what they

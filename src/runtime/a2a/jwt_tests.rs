@@ -36,7 +36,7 @@ impl Ids for Counted {
 async fn bed(alg: SigningAlg, rotated: bool) -> (tempfile::TempDir, Bed) {
     let clock = Hand::new();
     let dir = tempfile::tempdir().unwrap();
-    let file = KeyFile { path: dir.path().join("k"), alg, publish_ahead: Duration::from_secs(660) };
+    let file = KeyFile { path: dir.path().join("k"), alg, publish_ahead: Duration::from_mins(11) };
     let keys = Arc::new(Keys::open(file.clone(), true, Millis(START)).unwrap());
     if rotated {
         rotate(&file, Millis(START)).unwrap();

@@ -28,7 +28,7 @@ use std::time::Duration;
 const STATES: [&str; 2] = ["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"];
 const PAGE_SIZE: u32 = 100;
 const MOST_PAGES: u32 = 1000;
-const RETRY_UNSUPPORTED: Duration = Duration::from_secs(3600);
+const RETRY_UNSUPPORTED: Duration = Duration::from_hours(1);
 /// Passes that are remembered at once; more means that passes were abandoned.
 const PASSES: usize = 4;
 
@@ -155,7 +155,7 @@ impl A2aConnector {
             at = Cursor { token, page: at.page + 1, ..at };
             return page(readings, Some(&at));
         }
-        let next = pass.following(at);
+        let next = pass.following(&at);
         if next.is_none() {
             readings.extend(memory.finish());
         }
@@ -201,7 +201,7 @@ impl A2aConnector {
         let all = refused == pass.subjects.len();
         pass.refused = Some((refused, error.clone()));
         pass.whole = false;
-        let next = pass.following(Cursor { state: STATES.len(), ..at });
+        let next = pass.following(&Cursor { state: STATES.len(), ..at });
         if next.is_none() {
             memory.passes.clear();
             if all {
@@ -252,7 +252,7 @@ impl Pass {
     }
 
     /// The walk after this one.
-    fn following(&mut self, at: Cursor) -> Option<Cursor> {
+    fn following(&mut self, at: &Cursor) -> Option<Cursor> {
         self.tokens.clear();
         let (subject, state) =
             if at.state + 1 < STATES.len() { (at.subject, at.state + 1) } else { (at.subject + 1, 0) };

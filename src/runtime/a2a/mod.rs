@@ -170,7 +170,7 @@ impl Connector for A2aConnector {
         &self.settings.name
     }
 
-    fn list<'a>(&'a self, cursor: Option<String>) -> BoxFuture<'a, Result<Page, ConnectorError>> {
+    fn list(&self, cursor: Option<String>) -> BoxFuture<'_, Result<Page, ConnectorError>> {
         self.list_page(cursor).boxed()
     }
 
@@ -198,7 +198,7 @@ impl Connector for A2aConnector {
         )
     }
 
-    fn refresh<'a>(&'a self) -> BoxFuture<'a, Result<(), ConnectorError>> {
+    fn refresh(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         self.discovery.refresh(&self.wire).boxed()
     }
 
