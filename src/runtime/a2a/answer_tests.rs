@@ -400,3 +400,41 @@ async fn a_tenant_is_put_into_every_request_and_into_no_stored_body() {
         assert_eq!(request.param("/tenant"), Some(&json!("acme")), "{request:?}");
     }
 }
+
+#[tokio::test]
+async fn a_wait_may_be_a_date_and_is_never_endless() {
+    let bed = Bed::new().await;
+    let out = bed.answer_of(DANA, &approval(&bed), Decision::Approve);
+    let waits = [("Mon, 30 Nov 2026 09:00:05 GMT", Some(5)), ("99999999999", Some(3600)), ("soon", None)];
+    for (text, seconds) in waits {
+        let script = Script::new(move |asked| match asked.method() {
+            "SendMessage" => (429, vec![("retry-after", text.to_owned())], String::new()),
+            _ => said(404, &json!({})),
+        })
+        .await;
+        let answered = script.connector(&Hand::new(), |_| {}).answer(&out).await;
+        let AnswerOutcome::Unknown { retry_after } = answered.outcome else { panic!("{answered:?}") };
+        assert_eq!(retry_after, seconds.map(Duration::from_secs), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_404_of_a_gateway_is_not_the_tasks() {
+    let bed = Bed::new().await;
+    let out = bed.answer_of(DANA, &approval(&bed), Decision::Approve);
+    let script =
+        Script::new(|_| said(404, &json!({ "error": { "code": 404, "message": "no route" } }))).await;
+    let answered = script.connector(&Hand::new(), |_| {}).answer(&out).await;
+    assert!(matches!(answered.outcome, AnswerOutcome::Attention { .. }), "{answered:?}");
+    // The same status with the protocol's own code is about the task.
+    let script = Script::new(|asked| match asked.method() {
+        "" => said(404, &json!({})),
+        _ => said(404, &json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32001, "message": "no" } })),
+    })
+    .await;
+    let answered = script.connector(&Hand::new(), |_| {}).answer(&out).await;
+    assert!(
+        matches!(answered.outcome, AnswerOutcome::Refused { why: Why::AlreadyEnded, after: Some(_) }),
+        "{answered:?}"
+    );
+}

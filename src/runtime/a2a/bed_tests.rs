@@ -144,11 +144,8 @@ impl Bed {
     }
 
     /// The answer of a person, composed as the bridge does.
+    #[expect(clippy::needless_pass_by_value, reason = "so that tests read well")]
     pub(super) fn answer_of(&self, who: &str, opened: &Opened, decision: Decision) -> Outgoing {
-        self.claim(who, opened, decision, 1)
-    }
-
-    pub(super) fn claim(&self, who: &str, opened: &Opened, decision: Decision, number: u32) -> Outgoing {
         let key = InteractionKey {
             runtime: RuntimeName::new("prod"),
             agent: "release".into(),
@@ -161,7 +158,7 @@ impl Bed {
             decision: &decision,
             subject: &subject(who),
             prefix: "cs-eu1",
-            number,
+            number: 1,
         };
         let composed = self.connector.compose(&compose).unwrap();
         Outgoing {

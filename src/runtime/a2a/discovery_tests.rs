@@ -76,7 +76,7 @@ async fn a_card_is_read_at_most_once_a_minute_and_at_least_every_hour() {
         let clock = Hand::new();
         let connector = script.connector(&clock, |_| {});
         connector.refresh().await.unwrap();
-        clock.advance(Duration::from_secs(seconds) - Duration::from_millis(1));
+        clock.advance(Duration::from_millis(seconds * 1000 - 1));
         connector.refresh().await.unwrap();
         assert_eq!(cards(&script).len(), 1, "{control}");
         clock.advance(Duration::from_millis(1));

@@ -12,6 +12,7 @@ use crate::sandbox::a2a::{Ask, AuthMode, Foreign, Jwks, Open, State};
 use crate::sandbox::faults::{Fault, Rule};
 use rstest::rstest;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -119,7 +120,7 @@ async fn a_wrong_audience_is_for_operators_not_for_the_person() {
         audience: "other".into(),
         jwks: Jwks::Given(json!({ "keys": [] })),
     }];
-    bed.world.set_auth(other, Default::default());
+    bed.world.set_auth(other, BTreeMap::default());
     let opened = bed.world.open(Open::new(DANA, Ask::approval("ci", "deploy")));
     let answered = bed.connector.answer(&bed.answer_of(DANA, &opened, Decision::Approve)).await;
     assert!(matches!(answered.outcome, AnswerOutcome::Attention { .. }), "{answered:?}");

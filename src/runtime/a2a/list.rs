@@ -119,7 +119,7 @@ impl A2aConnector {
             }
             Err(failure) => match errors::of_reading(&failure) {
                 error @ ConnectorError::Unauthorized { .. } if subject.is_some() => {
-                    return self.skip(at, error);
+                    return self.skip(&at, error);
                 }
                 error => {
                     self.lists.lock().passes.remove(&at.pass);
@@ -146,8 +146,9 @@ impl A2aConnector {
                 readings.push(read);
             }
         }
+        let pass_id = at.pass;
         let mut memory = self.lists.lock();
-        let Some(pass) = memory.passes.get_mut(&at.pass) else { return Ok(ended) };
+        let Some(pass) = memory.passes.get_mut(&pass_id) else { return Ok(ended) };
         let mut readings: Vec<TaskReading> =
             readings.into_iter().filter(|one| pass.note(one, at.subject)).collect();
         let more = next.filter(|token| at.page + 1 < MOST_PAGES && pass.tokens.insert(token.clone()));
@@ -157,7 +158,7 @@ impl A2aConnector {
         }
         let next = pass.following(&at);
         if next.is_none() {
-            readings.extend(memory.finish());
+            readings.extend(memory.finish(pass_id));
         }
         page(readings, next.as_ref())
     }
@@ -193,7 +194,7 @@ impl A2aConnector {
     }
 
     /// Goes on without a subject that is refused; when all are, the pass has failed.
-    fn skip(&self, at: Cursor, error: ConnectorError) -> Result<Page, ConnectorError> {
+    fn skip(&self, at: &Cursor, error: ConnectorError) -> Result<Page, ConnectorError> {
         let mut memory = self.lists.lock();
         let Some(pass) = memory.passes.get_mut(&at.pass) else { return Err(error) };
         tracing::warn!(runtime = %self.settings.name, %error, "one watched subject was refused");
@@ -201,9 +202,9 @@ impl A2aConnector {
         let all = refused == pass.subjects.len();
         pass.refused = Some((refused, error.clone()));
         pass.whole = false;
-        let next = pass.following(&Cursor { state: STATES.len(), ..at });
+        let next = pass.following(&Cursor { state: STATES.len(), ..at.clone() });
         if next.is_none() {
-            memory.passes.clear();
+            memory.passes.remove(&at.pass);
             if all {
                 return Err(error);
             }
@@ -267,10 +268,9 @@ impl Pass {
 }
 
 impl Memory {
-    /// The newest pass is over: what it showed of owners, and readings that now name one.
-    fn finish(&mut self) -> Vec<TaskReading> {
-        let Some((_, pass)) = self.passes.pop_last() else { return vec![] };
-        self.passes.clear();
+    /// A pass is over: what it showed of owners, and readings that now name one.
+    fn finish(&mut self, pass: u64) -> Vec<TaskReading> {
+        let Some(pass) = self.passes.remove(&pass) else { return vec![] };
         if !pass.whole || pass.subjects.len() < 2 {
             return vec![];
         }

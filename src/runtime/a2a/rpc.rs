@@ -74,7 +74,11 @@ fn understand(reply: &Reply, wire: &Wire) -> Result<Value, Failure> {
     if !(200..300).contains(&reply.status) {
         let of_gateway = matches!(reply.status, 300..=399 | 401 | 403 | 408 | 415 | 421 | 426 | 429 | 500..);
         return match body.get("error") {
-            Some(error) if !of_gateway && error.get("code").is_some_and(Value::is_number) => {
+            // JSON-RPC codes are negative; a gateway's own object repeats the status.
+            Some(error)
+                if !of_gateway
+                    && error.get("code").and_then(Value::as_f64).is_some_and(|code| code < 0.0) =>
+            {
                 Err(Failure::rpc(error))
             }
             _ => Err(refused),

@@ -20,6 +20,9 @@ use std::time::Duration;
 /// Largest answer that is read.
 pub(crate) const BODY_LIMIT: usize = 2 * 1024 * 1024;
 
+/// Longest wait that a runtime may ask for.
+const LONGEST_WAIT: Duration = Duration::from_hours(1);
+
 /// How a runtime is called.
 pub(crate) struct Wire {
     pub(crate) http: reqwest::Client,
@@ -52,10 +55,10 @@ impl Reply {
     pub(crate) fn retry_after(&self, now: Millis) -> Option<Duration> {
         let text = self.header(&RETRY_AFTER)?.trim();
         if let Ok(seconds) = text.parse::<u64>() {
-            return Some(Duration::from_secs(seconds));
+            return Some(Duration::from_secs(seconds).min(LONGEST_WAIT));
         }
         let at = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
-        Some(Millis(at.as_millisecond()).since(now))
+        Some(Millis(at.as_millisecond()).since(now).min(LONGEST_WAIT))
     }
 }
 
