@@ -7,6 +7,8 @@
 #[cfg(test)]
 mod architecture;
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
 mod store_conformance;
 #[cfg(test)]
 mod story_approval;

@@ -66,6 +66,8 @@ pub(crate) struct Wants {
     pub(crate) people_and_routes: &'static str,
     /// More keys of the `[[runtime]]`.
     pub(crate) runtime: &'static str,
+    /// More keys of the `[[slack]]`.
+    pub(crate) slack: &'static str,
     /// More text before the first section's tables.
     pub(crate) more: &'static str,
     pub(crate) limits: Limits,
@@ -123,13 +125,14 @@ impl Default for Wants {
             foreign: Foreign::Allowed,
             people_and_routes: PEOPLE_AND_ROUTES,
             runtime: "",
+            slack: "",
             more: "",
             limits: Limits { connect: Duration::from_secs(2), total: Duration::from_secs(3) },
         }
     }
 }
 
-async fn serve(listener: TcpListener, router: axum::Router) {
+pub(crate) async fn serve(listener: TcpListener, router: axum::Router) {
     axum::serve(listener, router.into_make_service_with_connect_info::<SocketAddr>()).await.unwrap();
 }
 
@@ -380,7 +383,8 @@ impl Story {
     }
 }
 
-fn config(
+/// The configuration file of a service against these stand-ins; its secrets are in [`env`].
+pub(crate) fn config(
     wants: &Wants,
     sandbox: SocketAddr,
     address: SocketAddr,
@@ -419,17 +423,20 @@ name = "acme"
 bot_token = {{ env = "BOT" }}
 signing_secret = {{ env = "SIGNING" }}
 api_url = "http://{sandbox}/slack/api"
+{slack}
 
 {people}
 "##,
         keys = keys.display(),
         more = wants.more,
         runtime = wants.runtime,
+        slack = wants.slack,
         people = wants.people_and_routes,
     )
 }
 
-fn env(name: &str) -> Option<String> {
+/// The environment of the tests' configuration files.
+pub(crate) fn env(name: &str) -> Option<String> {
     Some(
         match name {
             "OPERATOR" => OPERATOR,
