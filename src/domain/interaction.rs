@@ -8,8 +8,10 @@
 //!   readings over at least 30 s contradict, and from `gone` when a reading shows it open.
 //!
 //! Known races and the decision taken for each:
-//! - a reading that began before one already applied is ignored when it says "open" (a slow list
-//!   page must not undo a newer read); one that says "ended" is always believed, ends do not revert;
+//! - a reading that began before a newer one that was applied is ignored (a slow list page must not
+//!   undo it), also when it says "went on": it may tell of the time before the interaction opened.
+//!   Canceled, failed and rejected are always believed: these do not revert;
+//! - only [`Event::Read`] changes the digest: its caller stores the form that was read with it;
 //! - a reading shows the end while an attempt is in flight: the attempt ends first;
 //! - the process dies during an attempt: [`Event::Lost`] makes it "possibly sent";
 //! - a claim that may have been received is freed (time over, right lost, form changed): it stays a
@@ -165,7 +167,7 @@ pub struct Contradiction {
 }
 
 impl Contradiction {
-    /// Counts one more "still open"; true when it is to be believed.
+    /// Counts one more "still open" (each reading once); true when it is to be believed.
     fn seen(&mut self, began: Millis) -> bool {
         let first = *self.first.get_or_insert(began);
         self.count += 1;
@@ -455,6 +457,8 @@ impl Machine {
     }
 
     fn settle(&mut self, how: How, at: Millis, effects: &mut Vec<Effect>) {
+        // Votes are spent: they do not count again should it reopen.
+        self.votes.clear();
         self.state = State::Settled { how, at, contradiction: Contradiction::default() };
         effects.extend([Effect::Settled, Effect::Redraw]);
     }
@@ -493,7 +497,16 @@ impl Machine {
     }
 
     /// The live claim did not end it: its press is refused, the next candidate is asked or it settles.
-    fn not_ours(&mut self, end: End, why: Why, at: Millis, effects: &mut Vec<Effect>) {
+    /// `said` is what the runtime refused it with, if it did.
+    fn not_ours(&mut self, end: End, said: Option<Why>, at: Millis, effects: &mut Vec<Effect>) {
+        let unconfirmed = said == Some(Why::Unconfirmed);
+        let (end, why) = match end {
+            // It may have been ours, and no reading says how it ended.
+            End::Resolved { who: None, what: None } if unconfirmed => (End::Gone, Why::Unconfirmed),
+            end @ End::Resolved { .. } => (end, Why::AlreadyEnded),
+            end if unconfirmed => (end, Why::Unconfirmed),
+            end => (end, Why::AlreadyEnded),
+        };
         if let State::Answering(claim) = std::mem::replace(&mut self.state, State::Open) {
             effects.push(Effect::Freed {
                 answer: claim.answer,
@@ -502,6 +515,7 @@ impl Machine {
                 tell: !claim.candidate,
             });
         }
+        self.void_votes(Why::AlreadyEnded, effects);
         self.end(end, at, effects);
     }
 
@@ -545,8 +559,9 @@ pub fn step(mut machine: Machine, event: Event) -> (Machine, Vec<Effect>) {
                 && claim.in_flight
             {
                 claim.in_flight = false;
-                if !matches!(claim.sent, Sent::Accepted) {
-                    claim.sent = Sent::Maybe;
+                claim.sent = Sent::Maybe;
+                if claim.ended.is_some() {
+                    effects.push(Effect::Probe { answer });
                 }
             }
         }
@@ -557,7 +572,7 @@ pub fn step(mut machine: Machine, event: Event) -> (Machine, Vec<Effect>) {
 fn read(machine: &mut Machine, reading: Reading, began: Millis, at: Millis, effects: &mut Vec<Effect>) {
     match reading {
         Reading::NotFound { doubted } => {
-            if matches!(machine.state, State::Settled { .. }) {
+            if matches!(machine.state, State::Settled { .. }) || began < machine.read_at {
                 return;
             }
             let first = *machine.missing_since.get_or_insert(began);
@@ -567,6 +582,7 @@ fn read(machine: &mut Machine, reading: Reading, began: Millis, at: Millis, effe
                 ended(machine, End::Gone, at, effects);
             }
         }
+        Reading::Ended(End::Resolved { .. }) if began < machine.read_at => {}
         Reading::Ended(end) => {
             machine.read_at = machine.read_at.max(began);
             machine.missing_since = None;
@@ -576,16 +592,18 @@ fn read(machine: &mut Machine, reading: Reading, began: Millis, at: Millis, effe
             if began < machine.read_at {
                 return;
             }
+            let new = began > machine.read_at;
             machine.read_at = began;
             machine.missing_since = None;
-            still_open(machine, digest, began, effects);
+            still_open(machine, digest, (began, new), effects);
         }
     }
 }
 
 fn ended(machine: &mut Machine, end: End, at: Millis, effects: &mut Vec<Effect>) {
     match &mut machine.state {
-        State::Settled { .. } => {}
+        // A reading agrees with our accepted answer: what contradicted it before was stale.
+        State::Settled { contradiction, .. } => *contradiction = Contradiction::default(),
         State::Open => {
             machine.void_votes(Why::AlreadyEnded, effects);
             machine.end(end, at, effects);
@@ -593,8 +611,8 @@ fn ended(machine: &mut Machine, end: End, at: Millis, effects: &mut Vec<Effect>)
         State::Answering(claim) if claim.in_flight => claim.ended = Some(end),
         State::Answering(claim) => match claim.sent {
             Sent::Accepted => machine.ours(at, effects),
-            Sent::Never => machine.not_ours(end, Why::AlreadyEnded, at, effects),
-            Sent::Refused(_) => machine.not_ours(end, Why::AlreadyEnded, at, effects),
+            Sent::Never => machine.not_ours(end, None, at, effects),
+            Sent::Refused(why) => machine.not_ours(end, Some(why), at, effects),
             Sent::Maybe => {
                 let answer = claim.answer;
                 if claim.ended.is_none() {
@@ -606,7 +624,13 @@ fn ended(machine: &mut Machine, end: End, at: Millis, effects: &mut Vec<Effect>)
     }
 }
 
-fn still_open(machine: &mut Machine, digest: Digest, began: Millis, effects: &mut Vec<Effect>) {
+/// `new`: this reading began after every one applied before, so it counts as one more.
+fn still_open(
+    machine: &mut Machine,
+    digest: Digest,
+    (began, new): (Millis, bool),
+    effects: &mut Vec<Effect>,
+) {
     let changed = machine.digest != digest;
     match &mut machine.state {
         State::Open => {
@@ -630,7 +654,8 @@ fn still_open(machine: &mut Machine, digest: Digest, began: Millis, effects: &mu
             match sent {
                 Sent::Refused(why) => machine.free(why, effects),
                 Sent::Accepted => {
-                    if claim.accepted_at.is_none_or(|accepted| began >= accepted)
+                    if new
+                        && claim.accepted_at.is_none_or(|accepted| began >= accepted)
                         && claim.contradiction.seen(began)
                     {
                         effects.push(Effect::Reopened);
@@ -646,9 +671,9 @@ fn still_open(machine: &mut Machine, digest: Digest, began: Millis, effects: &mu
         }
         State::Settled { how, at, contradiction } => {
             let reopen = match how {
-                How::Gone => true,
+                How::Gone => began >= *at,
                 How::Ours { .. } if began >= *at => {
-                    let believed = contradiction.seen(began);
+                    let believed = new && contradiction.seen(began);
                     if !believed {
                         effects.push(Effect::ReadAgain { after: CONTRADICTION.0 / 2 });
                     }
@@ -764,10 +789,14 @@ fn hand_out(machine: &mut Machine, answer: AnswerId, at: Millis, right: Right, e
     if claim.ended.is_some() {
         if at > claim.deliver_until.plus(Duration::from_secs(600)) && !claim.candidate {
             let end = claim.ended.clone().unwrap_or(End::Gone);
-            return machine.not_ours(end, Why::Unconfirmed, at, effects);
+            return machine.not_ours(end, Some(Why::Unconfirmed), at, effects);
         }
         claim.in_flight = true;
         return effects.push(Effect::Send { answer });
+    }
+    if machine.missing_since.is_some() && claim.sent != Sent::Never {
+        // The last reading did not find it: whether it is still open has to be read first.
+        return effects.push(Effect::Later { answer });
     }
     let lost = if right == Right::Refused {
         Some(Why::RightLost)
@@ -780,7 +809,7 @@ fn hand_out(machine: &mut Machine, answer: AnswerId, at: Millis, right: Right, e
     };
     match (lost, right) {
         (Some(why), _) => machine.free(why, effects),
-        (None, Right::Allowed) => {
+        (None, Right::Allowed) if machine.missing_since.is_none() => {
             claim.in_flight = true;
             effects.push(Effect::Send { answer });
         }
@@ -816,17 +845,11 @@ fn attempted(
                 (Some(_), Some(Reading::Open { .. })) if !claim.candidate => None,
                 (ended, _) => ended,
             };
-            let unconfirmed = why == Why::Unconfirmed;
             match (end, reading) {
-                // Ended, not by us, and no reading says how: the state that was read stays believed.
-                (Some(End::Resolved { .. }), _) if unconfirmed => {
-                    machine.not_ours(End::Gone, why, at, effects);
-                }
-                (Some(end), _) if unconfirmed => machine.not_ours(end, why, at, effects),
-                (Some(end), _) => machine.not_ours(end, Why::AlreadyEnded, at, effects),
+                (Some(end), _) => machine.not_ours(end, Some(why), at, effects),
                 (None, Some(Reading::Open { digest })) => {
                     if machine.digest != digest {
-                        machine.change_digest(digest, effects);
+                        effects.push(Effect::ReadAgain { after: Duration::ZERO });
                     }
                     // A definite refusal: nothing of it can have been received, unless an earlier try was.
                     machine.refuse(why, effects);
@@ -845,7 +868,7 @@ fn attempted(
         Attempted::NotSent => {
             if let Some(end) = claim.ended.take() {
                 if claim.sent == Sent::Never {
-                    machine.not_ours(end, Why::AlreadyEnded, at, effects);
+                    machine.not_ours(end, None, at, effects);
                 } else {
                     claim.ended = Some(end);
                     effects.push(Effect::Probe { answer });

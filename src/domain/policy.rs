@@ -1,7 +1,8 @@
 //! Who may answer, with an explanation.
 //!
 //! Invariant: default deny, and fail closed. "Allow" is said only when every rule passed on facts
-//! that were read; a fact that could not be read gives "could not be checked", never yes and never no.
+//! that were read; a fact that could not be read gives "could not be checked", never yes and never no
+//! (unless another rule says no for certain: trying again would not help).
 //! One function decides for every control, for the check before sending, and for `explain`.
 
 use crate::domain::form::{Decision, Digest, Form};
@@ -137,7 +138,8 @@ pub struct Question<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Judgement {
     pub verdict: Verdict,
-    /// The first rule that refused or could not be checked; `approvers` for an allowance.
+    /// The first rule that refused; else the first that could not be checked; `approvers` for an
+    /// allowance.
     pub rule: Rule,
     pub needs: Vec<Need>,
     pub trace: Vec<Trace>,
@@ -157,7 +159,7 @@ impl Judgement {
     }
 }
 
-/// Judges. Every rule is asked, so that the trace is whole; the first that did not pass decides.
+/// Judges. Every rule is asked, so that the trace is whole; the first that refused decides.
 #[must_use]
 pub fn judge(question: &Question<'_>) -> Judgement {
     let mut trace = vec![];
@@ -240,26 +242,29 @@ pub fn judge(question: &Question<'_>) -> Judgement {
         }
     }
 
-    let decisive = trace.iter().find(|line| line.result != Passed::Pass);
-    let (verdict, rule) = match decisive {
-        None => (Verdict::Allow, Rule::Approvers),
-        Some(line) if line.result == Passed::Fail => (Verdict::Refuse, line.rule),
-        Some(line) => (Verdict::Undetermined, line.rule),
+    let first = |result| trace.iter().find(|line| line.result == result).map(|line| line.rule);
+    let (verdict, rule) = match (first(Passed::Fail), first(Passed::Unknown)) {
+        (Some(rule), _) => (Verdict::Refuse, rule),
+        (None, Some(rule)) => (Verdict::Undetermined, rule),
+        (None, None) => (Verdict::Allow, Rule::Approvers),
     };
     Judgement { verdict, rule, needs, trace, unfit }
 }
 
 fn approvers(question: &Question<'_>) -> (Passed, String) {
+    if matches!(question.action, Action::Withdraw) {
+        return (Passed::Pass, "a vote may always be taken back".into());
+    }
     let Some(route) = question.route else {
         return (Passed::Fail, "no route matches this interaction, so nobody may answer it".into());
     };
     if route.approvers.is_empty() {
         return (Passed::Fail, "the route names no approvers, so nobody may answer".into());
     }
-    if matches!(question.action, Action::Withdraw) {
-        return (Passed::Pass, "a vote may always be taken back".into());
-    }
     let Some(subject) = question.subject else {
+        if question.standing == Standing::Unknown {
+            return (Passed::Unknown, "whose chat account this is could not be read".into());
+        }
         return (Passed::Fail, "nobody is known to be in a group without a link".into());
     };
     let mut unknown = vec![];
@@ -313,7 +318,8 @@ fn self_approval(question: &Question<'_>) -> Option<(Passed, String)> {
         (Some(owner), Some(subject)) if owner == subject => {
             (Passed::Fail, "the agent works for this subject, and the route forbids self-approval".into())
         }
-        (Some(_), _) => (Passed::Pass, "the agent works for somebody else".into()),
+        (Some(_), None) => (Passed::Unknown, "the owner may not answer, and who this is is not known".into()),
+        (Some(_), Some(_)) => (Passed::Pass, "the agent works for somebody else".into()),
         (None, _) => (Passed::Unknown, "the route forbids self-approval and the owner is not known".into()),
     })
 }

@@ -355,6 +355,15 @@ impl Tx {
             // The record of who voted stays as it was when it ended.
             return Ok(());
         }
+        if matches!(before.machine.state, State::Settled { .. }) {
+            // Reopened: what was counted before the end does not count again.
+            exec!(
+                self,
+                "UPDATE votes SET voided = $2 WHERE interaction_id = $1 AND voided IS NULL",
+                before.id.0,
+                "reopened"
+            )?;
+        }
         for gone in before.machine.votes.iter().filter(|vote| !after.votes.contains(vote)) {
             exec!(self, VOID_VOTE, gone.click.0, "void")?;
         }
