@@ -25,6 +25,8 @@ use std::time::Duration;
 
 /// How long, and how often, the runtime must contradict an accepted answer before it is believed.
 pub const CONTRADICTION: (Duration, u32) = (Duration::from_secs(30), 3);
+/// How long after `deliver_until` it is still asked whose answer ended an interaction.
+pub const ASKED_FOR: Duration = Duration::from_mins(10);
 /// How long a task must stay not found, over two readings, to count as gone.
 pub const MISSING: Duration = Duration::from_secs(10);
 
@@ -717,7 +719,7 @@ fn pressed(machine: &mut Machine, press: Press, effects: &mut Vec<Effect>) {
             if own_vote.is_some() {
                 return effects.push(refuse(Why::AlreadyRecorded));
             }
-            vote(machine, press, effects);
+            vote(machine, &press, effects);
         }
         Action::Decide(ref decision) => {
             let decision = decision.clone();
@@ -728,7 +730,7 @@ fn pressed(machine: &mut Machine, press: Press, effects: &mut Vec<Effect>) {
 
 /// Counts an approval; the one that completes the number makes the claim, after every earlier
 /// voter was checked again.
-fn vote(machine: &mut Machine, press: Press, effects: &mut Vec<Effect>) {
+fn vote(machine: &mut Machine, press: &Press, effects: &mut Vec<Effect>) {
     let needed = usize::try_from(press.approvals).unwrap_or(usize::MAX);
     if machine.votes.len() + 1 >= needed {
         let right = |subject: &Subject| {
@@ -748,7 +750,7 @@ fn vote(machine: &mut Machine, press: Press, effects: &mut Vec<Effect>) {
         digest: press.shown.clone(),
     });
     if machine.votes.len() >= needed {
-        claim(machine, &press, Decision::Approve, effects);
+        claim(machine, press, Decision::Approve, effects);
     } else {
         effects.extend([Effect::Counted { click: press.click }, Effect::Redraw]);
     }
@@ -787,7 +789,7 @@ fn hand_out(machine: &mut Machine, answer: AnswerId, at: Millis, right: Right, e
         return effects.push(Effect::Later { answer });
     }
     if claim.ended.is_some() {
-        if at > claim.deliver_until.plus(Duration::from_secs(600)) && !claim.candidate {
+        if at > claim.deliver_until.plus(ASKED_FOR) && !claim.candidate {
             let end = claim.ended.clone().unwrap_or(End::Gone);
             return machine.not_ours(end, Some(Why::Unconfirmed), at, effects);
         }

@@ -19,7 +19,7 @@ mod world;
 const SECOND: i64 = 1000;
 const START: i64 = 1_000_000;
 /// `deliver_within` of these tests.
-const WITHIN: Duration = Duration::from_secs(3600);
+const WITHIN: Duration = Duration::from_hours(1);
 
 fn digest(n: u64) -> Digest {
     Digest::from_hex(format!("{n:064x}"))

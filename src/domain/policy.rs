@@ -218,7 +218,7 @@ pub fn judge(question: &Question<'_>) -> Judgement {
         let voted = question.subject.is_some_and(|s| question.machine.votes.iter().any(|v| v.subject == *s));
         match question.action {
             Action::Withdraw if !voted => {
-                say(Rule::Vote, Passed::Fail, "there is no vote to take back".into())
+                say(Rule::Vote, Passed::Fail, "there is no vote to take back".into());
             }
             Action::Decide(Decision::Approve) if voted => {
                 say(Rule::Vote, Passed::Fail, "this subject's approval is counted already".into());
