@@ -6,6 +6,10 @@
 //! the product beyond `net` and `telemetry`.
 
 pub mod a2a;
+pub mod agent;
+pub mod company;
 pub mod faults;
+pub mod page;
+pub mod serve;
 pub mod slack;
 pub mod time;

@@ -172,7 +172,8 @@ impl Ask {
     }
 
     /// What a person is shown.
-    pub(super) fn wording(&self) -> String {
+    #[must_use]
+    pub fn wording(&self) -> String {
         if let Some(prompt) = &self.prompt {
             return prompt.clone();
         }
@@ -315,6 +316,24 @@ impl TaskView {
     #[must_use]
     pub const fn state(&self) -> State {
         self.status.state
+    }
+
+    /// Since when it has this state, in epoch milliseconds.
+    #[must_use]
+    pub const fn since_ms(&self) -> i64 {
+        self.status.at_ms
+    }
+
+    /// When it was opened, in epoch milliseconds.
+    #[must_use]
+    pub fn opened_ms(&self) -> i64 {
+        self.transitions.first().map_or(self.status.at_ms, |status| status.at_ms)
+    }
+
+    /// What the agent said when it ended.
+    #[must_use]
+    pub fn said(&self) -> Option<&str> {
+        self.status.text.as_deref()
     }
 
     /// The status a read at `now_ms` is served.

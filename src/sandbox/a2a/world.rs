@@ -204,6 +204,17 @@ impl A2aWorld {
         self.touch();
     }
 
+    /// The stand-in's clock.
+    pub const fn time(&self) -> &Time {
+        &self.time
+    }
+
+    /// Every task, in no order that means anything.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<TaskView> {
+        self.with(|inner| inner.tasks.values().cloned().collect())
+    }
+
     #[must_use]
     pub fn task(&self, task_id: &str) -> Option<TaskView> {
         self.with(|inner| inner.tasks.get(task_id).cloned())
