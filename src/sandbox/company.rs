@@ -139,7 +139,8 @@ mod tests {
         let env = |name: &str| name.starts_with("DEMO_").then(|| format!("value-of-{name}-0123456789abcdef"));
         let parsed = Config::parse(&filled(), &env);
         assert!(parsed.is_ok(), "{:?}", parsed.err());
-        assert!(parsed.unwrap().warnings().is_empty());
+        let warnings = format!("{:?}", parsed.unwrap().warnings());
+        assert_eq!(warnings, "[]");
     }
 
     #[test]
