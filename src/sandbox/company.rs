@@ -6,6 +6,7 @@
 
 use super::slack::{Channel, Install, SlackWorld, Team, TokenState, User, UserKind, acme};
 use super::time::Time;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// The app id of the demo's install.
@@ -97,15 +98,12 @@ pub fn config(sandbox: &str, service: &str, listen: &str, db_path: &str, key_pat
         let named = after.split_once('@').and_then(|(name, tail)| {
             values.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value, tail))
         });
-        match named {
-            Some((value, tail)) => {
-                out.push_str(&quoted(value));
-                rest = tail;
-            }
-            None => {
-                out.push('@');
-                rest = after;
-            }
+        if let Some((value, tail)) = named {
+            out.push_str(&quoted(value));
+            rest = tail;
+        } else {
+            out.push('@');
+            rest = after;
         }
     }
     out + rest
@@ -118,7 +116,10 @@ fn quoted(value: &str) -> String {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c if c.is_control() => {
+                // Writing to a String does not fail.
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
             c => out.push(c),
         }
     }

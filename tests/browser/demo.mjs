@@ -130,9 +130,9 @@ async function walk(phone) {
   await waiting('publish_notes').first().getByRole('button', { name: /^Cancel task/ }).click();
   await task('publish_notes').filter({ hasText: 'canceled' }).first().waitFor();
   await to('Chat');
-  await hostile.getByText('Canceled').first().waitFor();
-  await hostile.locator('button').first().waitFor({ state: 'detached' });
-  await hostile.scrollIntoViewIfNeeded();
+  const canceled = await pinned(cards('publish_notes').filter({ hasText: 'Canceled' }).first());
+  assert.equal(await canceled.locator('button').count(), 0);
+  await canceled.scrollIntoViewIfNeeded();
   await picture('canceled');
   seen('a task canceled by the runtime shows so on its card');
 
@@ -152,12 +152,13 @@ async function walk(phone) {
   // Answered in the product.
   await be('Dana Lee');
   await place('releases');
-  const elsewhere = await wanted('deploy_service');
+  await wanted('deploy_service');
   await to('Runtime');
   await waiting('deploy_service').first().getByRole('button', { name: /^Answer in the product/ }).click();
   await task('deploy_service').filter({ hasText: 'the product itself' }).first().waitFor();
   await to('Chat');
-  await elsewhere.locator('button').first().waitFor({ state: 'detached' });
+  const elsewhere = await pinned(cards('deploy_service').filter({ hasText: /elsewhere/i }).first());
+  assert.equal(await elsewhere.locator('button').count(), 0);
   await elsewhere.scrollIntoViewIfNeeded();
   await picture('elsewhere');
   seen('an answer in the product shows on the card');
