@@ -11,11 +11,11 @@ use super::click::JobEnd;
 use crate::domain::ids::ClickId;
 use crate::store::StoreError;
 use crate::store::jobs::{Job, JobKind};
-use futures_util::stream::{FuturesUnordered, StreamExt};
 use futures_util::{FutureExt, future};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// A job's lease, and how often it is extended while the job runs.
@@ -43,9 +43,10 @@ impl Bridge {
             .await
     }
 
-    /// Works until told to stop; then finishes what it has begun.
+    /// Works until told to stop; then finishes what it has begun. Each job is a task of its own: one that
+    /// waits for a connection must go on while this loop waits for one too.
     pub async fn work(self: &Arc<Self>, stop: CancellationToken) {
-        let mut running = FuturesUnordered::new();
+        let mut running = JoinSet::new();
         while !stop.is_cancelled() {
             // Registered before the query, or a job committed between the two is slept over.
             let woken = self.store.wake.next();
@@ -57,7 +58,8 @@ impl Bridge {
                     Ok(jobs) => {
                         let count = jobs.len();
                         for job in jobs {
-                            running.push(self.run(job));
+                            let bridge = Arc::clone(self);
+                            running.spawn(async move { bridge.run(job).await });
                         }
                         count
                     }
@@ -74,11 +76,12 @@ impl Bridge {
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = woken => {}
-                Some(()) = running.next(), if !running.is_empty() => {}
+                Some(_) = running.join_next(), if !running.is_empty() => {}
                 () = tokio::time::sleep(pause) => {}
             }
+            while running.try_join_next().is_some() {}
         }
-        while running.next().await.is_some() {}
+        while running.join_next().await.is_some() {}
         let owner = self.owner.clone();
         let released =
             self.store.write(move |tx| Box::pin(async move { tx.release_jobs(Some(&owner)).await })).await;
@@ -99,21 +102,11 @@ impl Bridge {
     /// Runs one job under its lease, and completes it.
     async fn run(self: &Arc<Self>, job: Job) {
         let work = AssertUnwindSafe(self.work_on(&job)).catch_unwind();
-        tokio::pin!(work);
-        let mut tick = tokio::time::interval_at(tokio::time::Instant::now() + EXTEND, EXTEND);
-        let end = loop {
-            tokio::select! {
-                end = &mut work => break end,
-                _ = tick.tick() => {
-                    let held = {
-                        let job = job.clone();
-                        self.store.write(move |tx| Box::pin(async move { tx.extend(&job, LEASE).await })).await
-                    };
-                    if matches!(held, Ok(false)) {
-                        metrics::counter!("countersign_jobs_fenced_total").increment(1);
-                        return;
-                    }
-                }
+        let end = tokio::select! {
+            end = work => end,
+            () = self.keep(&job) => {
+                metrics::counter!("countersign_jobs_fenced_total").increment(1);
+                return;
             }
         };
         let end = match end {
@@ -131,7 +124,19 @@ impl Bridge {
                 JobEnd::again(self.clock.now().plus(Duration::from_secs(30)), "panicked")
             }
         };
-        self.complete(job.clone(), end).await;
+        self.complete(job, end).await;
+    }
+
+    /// Extends a job's lease while it runs; returns when the lease is lost.
+    async fn keep(&self, job: &Job) {
+        loop {
+            tokio::time::sleep(EXTEND).await;
+            let job = job.clone();
+            let held = self.store.write(move |tx| Box::pin(async move { tx.extend(&job, LEASE).await })).await;
+            if matches!(held, Ok(false)) {
+                return;
+            }
+        }
     }
 
     async fn complete(&self, job: Job, end: JobEnd) {
