@@ -6,6 +6,7 @@
 mod audit;
 mod check;
 mod config;
+mod demo;
 mod explain;
 mod jobs;
 mod keys;
@@ -26,13 +27,7 @@ use std::process::ExitCode;
 #[command(name = "countersign", version, about, max_term_width = 100)]
 struct Cli {
     /// The configuration file.
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        default_value = "countersign.toml",
-        env = "COUNTERSIGN_CONFIG"
-    )]
+    #[arg(long, global = true, value_name = "FILE", default_value = "countersign.toml", env = "COUNTERSIGN_CONFIG")]
     config: PathBuf,
     /// What to log (`info`, `countersign=debug`, …).
     #[arg(long, global = true, value_name = "FILTER", default_value = "info", env = "COUNTERSIGN_LOG")]
@@ -45,6 +40,8 @@ struct Cli {
 enum Command {
     /// Run the service.
     Run,
+    /// Try everything without an account: stand-ins of Slack and of a runtime, and the service, on this machine.
+    Demo(demo::Demo),
     /// Look at the configuration, the database, the chat platforms and the runtimes, and say what is wrong.
     Check,
     /// List what is open: where it is shown, who may answer.
@@ -124,6 +121,7 @@ async fn dispatch(cli: Cli) -> Result<End> {
     let path = cli.config;
     match cli.command {
         Command::Config(command) => Ok(config::run(&command)),
+        Command::Demo(demo) => demo::run(demo).await,
         Command::Audit(audit::Audit::Verify(verify)) if verify.file.is_some() => audit::verify_file(&verify),
         Command::Run => with(&path, run::run).await,
         Command::Check => check::run(&path).await,

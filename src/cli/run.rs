@@ -138,7 +138,7 @@ fn serve(tasks: &Supervisor, name: &str, listener: TcpListener, router: axum::Ro
 }
 
 /// SIGTERM or SIGINT.
-async fn asked_to_stop() {
+pub(super) async fn asked_to_stop() {
     use tokio::signal::unix::{SignalKind, signal};
     match signal(SignalKind::terminate()) {
         Ok(mut terminate) => {
