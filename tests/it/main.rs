@@ -11,6 +11,8 @@ mod crash;
 #[cfg(test)]
 mod store_conformance;
 #[cfg(test)]
+mod story_a2a_sdk;
+#[cfg(test)]
 mod story_approval;
 #[cfg(test)]
 mod story_people;

@@ -66,6 +66,8 @@ pub(crate) struct Wants {
     pub(crate) people_and_routes: &'static str,
     /// More keys of the `[[runtime]]`.
     pub(crate) runtime: &'static str,
+    /// Another runtime than the stand-in.
+    pub(crate) whole_runtime: Option<String>,
     /// More keys of the `[[slack]]`.
     pub(crate) slack: &'static str,
     /// More text before the first section's tables.
@@ -125,6 +127,7 @@ impl Default for Wants {
             foreign: Foreign::Allowed,
             people_and_routes: PEOPLE_AND_ROUTES,
             runtime: "",
+            whole_runtime: None,
             slack: "",
             more: "",
             limits: Limits { connect: Duration::from_secs(2), total: Duration::from_secs(3) },
@@ -407,15 +410,6 @@ url = "{database}"
 
 {more}
 
-[[runtime]]
-name = "prod"
-kind = "a2a"
-endpoint = "http://{sandbox}/a2a/release"
-token = {{ env = "WATCH" }}
-agent = "release"
-answer_with = "jwt"
-issuer = "https://countersign.test"
-audience = "prod-agents"
 {runtime}
 
 [[slack]]
@@ -429,9 +423,27 @@ api_url = "http://{sandbox}/slack/api"
 "##,
         keys = keys.display(),
         more = wants.more,
-        runtime = wants.runtime,
+        runtime = wants.whole_runtime.clone().unwrap_or_else(|| stand_in(wants, sandbox)),
         slack = wants.slack,
         people = wants.people_and_routes,
+    )
+}
+
+fn stand_in(wants: &Wants, sandbox: SocketAddr) -> String {
+    format!(
+        r#"
+[[runtime]]
+name = "prod"
+kind = "a2a"
+endpoint = "http://{sandbox}/a2a/release"
+token = {{ env = "WATCH" }}
+agent = "release"
+answer_with = "jwt"
+issuer = "https://countersign.test"
+audience = "prod-agents"
+{}
+"#,
+        wants.runtime
     )
 }
 
@@ -440,6 +452,7 @@ pub(crate) fn env(name: &str) -> Option<String> {
     Some(
         match name {
             "OPERATOR" => OPERATOR,
+            "SDK_KEY" => super::outside::A2aSdkServer::KEY,
             "WATCH" => WATCH_TOKEN,
             "BOT" => slack::acme::BOT_TOKEN,
             "SIGNING" => slack::acme::SIGNING_SECRET,
