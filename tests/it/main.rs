@@ -9,6 +9,8 @@ mod architecture;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod judges;
+#[cfg(test)]
 mod store_conformance;
 #[cfg(test)]
 mod story_a2a_sdk;

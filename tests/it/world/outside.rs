@@ -5,6 +5,7 @@
 //! goes: each ends when its standard input does.
 
 use countersign::net;
+use countersign::sandbox::slack::Payload;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,29 @@ impl Slackblocks {
         let problems = self.0.ask(&serde_json::json!({ "surface": surface, "payload": payload }));
         serde_json::from_value(problems).unwrap()
     }
+}
+
+/// Every payload that reached the Slack stand-in passes slackblocks; those it misses, the stand-in refuses itself.
+pub(crate) fn slackblocks_accepts(payloads: &[Payload]) {
+    if payloads.is_empty() {
+        return;
+    }
+    let mut judge = Slackblocks::start();
+    for Payload { method, arguments, .. } in payloads {
+        let (surface, shown) = match (arguments.get("view"), arguments.get("channel")) {
+            (Some(view), _) if view["type"] == "home" => (Surface::Home, view.clone()),
+            (Some(view), _) => (Surface::Modal, view.clone()),
+            (None, Some(_)) => (Surface::Message, only(arguments, &["channel", "text", "blocks"])),
+            (None, None) => (Surface::Response, only(arguments, &["text", "blocks", "response_type"])),
+        };
+        let problems = judge.problems(surface, &shown);
+        assert!(problems.is_empty(), "slackblocks about {method}: {problems:?}\n{arguments:#}");
+    }
+}
+
+fn only(arguments: &Value, keys: &[&str]) -> Value {
+    let kept = keys.iter().filter_map(|key| Some(((*key).to_owned(), arguments.get(*key)?.clone())));
+    Value::Object(kept.collect())
 }
 
 /// slack_sdk's `SignatureVerifier`.
