@@ -7,7 +7,11 @@
 #[cfg(test)]
 mod architecture;
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
 mod crash;
+#[cfg(test)]
+mod outside_slack;
 #[cfg(test)]
 mod judges;
 #[cfg(test)]

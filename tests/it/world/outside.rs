@@ -173,13 +173,23 @@ impl A2aSdkServer {
     }
 }
 
-/// A Node.js script of `tests/outside/node`, with playwright-core and Debian's Chromium at hand.
+/// A Node.js script of `tests/outside/node`.
 pub(crate) fn node(script: &str) -> Command {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outside/node");
-    let packages = folder.join("node_modules/playwright-core");
+    with_node(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outside/node").join(script))
+}
+
+/// A walk of `tests/browser` through a page.
+pub(crate) fn browser(script: &str) -> Command {
+    with_node(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(script))
+}
+
+/// Node.js with playwright-core and Debian's Chromium at hand.
+fn with_node(script: &Path) -> Command {
+    let packages =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outside/node/node_modules/playwright-core");
     assert!(packages.exists(), "{} is missing: run scripts/setup", packages.display());
     let mut command = Command::new("node");
-    command.arg(folder.join(script)).stdin(Stdio::null());
+    command.arg(script).stdin(Stdio::null());
     command
 }
 

@@ -372,6 +372,7 @@ impl Story {
         }
         assert!(self.slack.impatient().is_empty(), "called again before Retry-After was over");
         super::outside::slackblocks_accepts(&self.slack.payloads());
+        super::judges::approve(&self.slack);
         let dump = self.a2a.dump().to_string();
         for secret in [slack::acme::BOT_TOKEN, slack::acme::SIGNING_SECRET] {
             assert!(!dump.contains(secret), "a secret reached the runtime");
