@@ -17,7 +17,7 @@ use crate::store::tasks::NewTask;
 use std::time::Duration;
 
 /// A finished pass is stored at most this often per runtime.
-const NOTE_EVERY: Duration = Duration::from_secs(60);
+const NOTE_EVERY: Duration = Duration::from_mins(1);
 
 /// An interaction with its cards.
 #[derive(Debug)]

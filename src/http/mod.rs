@@ -75,3 +75,6 @@ fn finish(router: Router<Arc<Http>>, http: &Arc<Http>) -> Router {
         .method_not_allowed_fallback(async || Problem::wrong_method());
     layers::around(router, http).with_state(Arc::clone(http))
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@
 
 use crate::bridge::operators::StoreError;
 use axum::Json;
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +17,16 @@ pub struct Problem {
     status: StatusCode,
     detail: String,
     field: Option<String>,
-    header: Option<(HeaderName, HeaderValue)>,
+    hint: Option<Hint>,
+}
+
+/// What a header says beside the body.
+#[derive(Debug, Clone, Copy)]
+enum Hint {
+    /// Authenticate with a bearer token.
+    Bearer,
+    /// Try again in a second.
+    Again,
 }
 
 /// The body of an error.
@@ -39,7 +48,7 @@ pub(super) struct Body<'a> {
 
 impl Problem {
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), field: None, header: None }
+        Self { status, detail: detail.into(), field: None, hint: None }
     }
 
     fn about(self, field: impl Into<String>) -> Self {
@@ -65,7 +74,7 @@ impl Problem {
 
     pub(super) fn no_token() -> Self {
         Self {
-            header: Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+            hint: Some(Hint::Bearer),
             ..Self::new(
                 StatusCode::UNAUTHORIZED,
                 "send the operator token: `Authorization: Bearer …` with the value of server.operator_token",
@@ -103,8 +112,8 @@ impl Problem {
     }
 
     pub(super) fn slow() -> Self {
-        let again = Some((header::RETRY_AFTER, HeaderValue::from_static("1")));
-        Self { header: again, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "it took too long; try again") }
+        let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "it took too long; try again");
+        Self { hint: Some(Hint::Again), ..problem }
     }
 
     pub(super) fn internal() -> Self {
@@ -116,9 +125,8 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         if error.is_transient() {
             tracing::warn!(%error, "a request met the database");
-            let again = Some((header::RETRY_AFTER, HeaderValue::from_static("1")));
             let detail = "the database does not answer; try again";
-            return Self { header: again, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) };
+            return Self { hint: Some(Hint::Again), ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) };
         }
         tracing::error!(%error, "a request met the database");
         Self::internal()
@@ -127,7 +135,7 @@ impl From<StoreError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Self { status, detail, field, header } = self;
+        let Self { status, detail, field, hint } = self;
         let body = Body {
             kind: "about:blank",
             title: status.canonical_reason().unwrap_or_default(),
@@ -138,8 +146,13 @@ impl IntoResponse for Problem {
         let mut response = (status, Json(body)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some((name, value)) = header {
-            headers.insert(name, value);
+        let hint = match hint {
+            None => None,
+            Some(Hint::Bearer) => Some((header::WWW_AUTHENTICATE, "Bearer")),
+            Some(Hint::Again) => Some((header::RETRY_AFTER, "1")),
+        };
+        if let Some((name, value)) = hint {
+            headers.insert(name, HeaderValue::from_static(value));
         }
         response
     }

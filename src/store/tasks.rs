@@ -23,6 +23,7 @@ const READ: &str = "UPDATE tasks SET due_ms = $3, \
     WHERE runtime = $1 AND task = $2 AND state = 'watched'";
 const END: &str = "UPDATE tasks SET state = 'ended', due_ms = $3, missing_ms = NULL \
     WHERE runtime = $1 AND task = $2 AND state = 'watched'";
+const KEPT: &str = "SELECT source, body FROM unreadable ORDER BY received_ms, id LIMIT $1";
 const UNREADABLE: &str = "INSERT INTO unreadable (id, source, received_ms, body) VALUES ($1, $2, $3, $4)";
 
 /// A task to watch.
@@ -103,5 +104,10 @@ impl Tx {
     ) -> Result<(), StoreError> {
         exec!(self, UNREADABLE, id, source, received.0, body.to_vec())?;
         Ok(())
+    }
+
+    /// Deliveries that were kept, oldest first: by which door each came, and its bytes.
+    pub async fn kept_deliveries(&mut self, limit: i64) -> Result<Vec<(String, Vec<u8>)>, StoreError> {
+        fetch_all!(self, (String, Vec<u8>), KEPT, limit)
     }
 }

@@ -38,7 +38,7 @@ const LARGEST: usize = 16 * 1024;
 const PAGE: i64 = 50;
 const LARGEST_PAGE: i64 = 200;
 const AUDIT_PAGE: i64 = 1000;
-/// Ids of tasks and contexts, in bytes.
+/// Ids of tasks and contexts, in characters.
 const LONGEST_ID: usize = 1024;
 
 /// The operator token, kept as the key that recognises it.
@@ -130,8 +130,8 @@ async fn register(State(http): State<Arc<Http>>, request: Request) -> Result<Res
         return Err(Problem::unfit("runtime", format!("no runtime named {shown:?} is configured")));
     }
     for (field, id) in [("taskId", &task_id), ("contextId", &context_id)] {
-        if id.is_empty() || id.len() > LONGEST_ID || id.chars().any(char::is_control) {
-            let detail = format!("{field} has 1 to {LONGEST_ID} bytes and no control characters");
+        if id.is_empty() || id.chars().count() > LONGEST_ID || id.chars().any(char::is_control) {
+            let detail = format!("{field} has 1 to {LONGEST_ID} characters, and no control characters");
             return Err(Problem::unfit(field, detail));
         }
     }

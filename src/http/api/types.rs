@@ -50,6 +50,7 @@ pub(crate) struct AuditPage<'a> {
 /// An agent waiting for a person, or having waited.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "the runtime's own word for its id")]
 pub(crate) struct Interaction {
     id: String,
     /// As cards show it.
