@@ -216,7 +216,7 @@ function taskNode(task) {
     el('p', { class: 'task-head' }, el('span', { class: `state s-${task.state.replace(' ', '-')}` }, task.state),
       el('span', { class: 'for' }, `for ${task.owner}`)),
     ...task.interactions.filter((one) => one.phase !== 'queued').map(interactionNode),
-    task.said && task.ended ? el('p', { class: 'b-context' }, `Agent: ${task.said}`) : null,
+    task.said && task.ended ? el('p', { class: 'b-context' }, task.said) : null,
     open ? el('div', { class: 'b-actions' },
       act1('Cancel task', { do: 'cancel', taskId: task.id }, about),
       act1('Answer in the product', { do: 'answer', interactionId: open.id }, about),
