@@ -132,7 +132,8 @@ impl Bridge {
         loop {
             tokio::time::sleep(EXTEND).await;
             let job = job.clone();
-            let held = self.store.write(move |tx| Box::pin(async move { tx.extend(&job, LEASE).await })).await;
+            let held =
+                self.store.write(move |tx| Box::pin(async move { tx.extend(&job, LEASE).await })).await;
             if matches!(held, Ok(false)) {
                 return;
             }

@@ -103,7 +103,14 @@ impl Bridge {
         now: Millis,
     ) -> Result<(), StoreError> {
         let shown = match &reading.state {
-            TaskState::Waiting(seen) => Some(self.write_seen(tx, seen, reading, now).await?),
+            TaskState::Waiting(seen) => {
+                let id = self.write_seen(tx, seen, reading, now).await?;
+                // A lagging view that still shows what has ended here says nothing of what came after it.
+                if tx.head(&seen.key).await?.is_some_and(|head| head.settled) {
+                    return Ok(());
+                }
+                Some(id)
+            }
             _ => None,
         };
         for id in tx.unsettled_of_task(runtime, &reading.task).await? {

@@ -10,6 +10,7 @@
 
 use super::Bridge;
 use super::click::JobEnd;
+use super::deliver::LEASE;
 use super::effects::Cause;
 use super::observe::reading_of;
 use super::ports::{AnswerOutcome, ConnectorError, Outgoing, TaskReading, TaskRef, TaskState};
@@ -67,7 +68,7 @@ impl Bridge {
             Err(error) => return self.not_read(job, &interaction, &claim, error).await,
         };
         let right = self.right_of(&interaction, claim.click, &Action::Decide(claim.decision.clone())).await?;
-        let Some(outgoing) = self.hand_out(&answer, &claim, reading, right).await? else {
+        let Some(outgoing) = self.hand_out(job, &answer, &claim, reading, right).await? else {
             // Freed, settled, or not now.
             return self.after_step(job, id).await;
         };
@@ -89,7 +90,9 @@ impl Bridge {
             AnswerOutcome::Unknown { retry_after } => (Attempted::Unknown, None, retry_after, None),
             AnswerOutcome::Attention { what } => (Attempted::NotSent, None, Some(STEADY), Some(what)),
         };
-        self.finish_attempt(id, result, after, answered.said).await?;
+        if !self.finish_attempt(job, result, after, answered.said).await? {
+            return Ok(JobEnd::Done);
+        }
         match attention {
             Some(what) => self.need_attention(job, &interaction, &claim, &what).await?,
             None => self.all_clear(&format!("answers:{runtime}")).await,
@@ -123,18 +126,23 @@ impl Bridge {
     /// One transaction: what was in flight is lost, the reading is taken in, the attempt handed out.
     async fn hand_out(
         self: &Arc<Self>,
+        job: &Job,
         answer: &Answer,
         claim: &Claim,
         reading: TaskReading,
         right: Right,
     ) -> Result<Option<Outgoing>, StoreError> {
         let bridge = Arc::clone(self);
-        let (answer, lost) = (answer.clone(), claim.in_flight);
+        let (job, answer, lost) = (job.clone(), answer.clone(), claim.in_flight);
         let now = self.clock.now();
         self.store
             .write(move |tx| {
                 Box::pin(async move {
                     let cause = Cause::default();
+                    // A worker that was paused past its lease sends nothing: another one has the job.
+                    if !tx.extend(&job, LEASE).await? {
+                        return Ok(None);
+                    }
                     let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else {
                         return Ok(None);
                     };
@@ -180,22 +188,28 @@ impl Bridge {
             .await
     }
 
-    /// Writes how an attempt ended, and what the runtime shows after it.
+    /// Writes how an attempt ended, and what the runtime shows after it. `false`: the lease
+    /// has passed to another worker, and nothing was written.
     async fn finish_attempt(
         self: &Arc<Self>,
-        id: AnswerId,
+        job: &Job,
         result: Attempted,
         after: Option<TaskReading>,
         said: String,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let bridge = Arc::clone(self);
         let now = self.clock.now();
+        let (job, id) = (job.clone(), AnswerId(job.reference));
         self.store
             .write(move |tx| {
                 Box::pin(async move {
-                    let Some(answer) = tx.answer(id).await? else { return Ok(()) };
+                    // Its result is the next worker's to find out: that one may have an attempt in flight.
+                    if !tx.extend(&job, LEASE).await? {
+                        return Ok(false);
+                    }
+                    let Some(answer) = tx.answer(id).await? else { return Ok(true) };
                     let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else {
-                        return Ok(());
+                        return Ok(true);
                     };
                     let cause = Cause { said: Some(&said), ..Cause::default() };
                     let event = Event::Attempt { answer: id, at: now, result };
@@ -205,7 +219,7 @@ impl Bridge {
                         let runtime = interaction.key.runtime.clone();
                         bridge.write_reading(tx, &runtime, &reading, false, now).await?;
                     }
-                    Ok(())
+                    Ok(true)
                 })
             })
             .await

@@ -27,7 +27,13 @@ use std::process::ExitCode;
 #[command(name = "countersign", version, about, max_term_width = 100)]
 struct Cli {
     /// The configuration file.
-    #[arg(long, global = true, value_name = "FILE", default_value = "countersign.toml", env = "COUNTERSIGN_CONFIG")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        default_value = "countersign.toml",
+        env = "COUNTERSIGN_CONFIG"
+    )]
     config: PathBuf,
     /// What to log (`info`, `countersign=debug`, …).
     #[arg(long, global = true, value_name = "FILTER", default_value = "info", env = "COUNTERSIGN_LOG")]

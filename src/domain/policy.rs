@@ -169,6 +169,13 @@ pub fn judge(question: &Question<'_>) -> Judgement {
 
     if !question.before_sending {
         match &question.machine.state {
+            State::Open if !answerable(question) => {
+                say(
+                    Rule::State,
+                    Passed::Fail,
+                    "this kind is shown read-only and cannot be answered here".into(),
+                );
+            }
             State::Open => say(Rule::State, Passed::Pass, "the interaction is open".into()),
             State::Answering(claim) => say(
                 Rule::State,
@@ -249,6 +256,13 @@ pub fn judge(question: &Question<'_>) -> Judgement {
         (None, None) => (Verdict::Allow, Rule::Approvers),
     };
     Judgement { verdict, rule, needs, trace, unfit }
+}
+
+fn answerable(question: &Question<'_>) -> bool {
+    match question.action {
+        Action::Decide(decision) => question.form.check(decision).is_ok(),
+        Action::Withdraw => true,
+    }
 }
 
 fn approvers(question: &Question<'_>) -> (Passed, String) {

@@ -221,7 +221,8 @@ mod tests {
 
     fn answer(agent: &Agent, id: &str, approved: bool) {
         let decision = Decision::Approved(approved);
-        let answer = Elsewhere { subject: "dana@example.com".into(), decision, history: false, message_id: None };
+        let answer =
+            Elsewhere { subject: "dana@example.com".into(), decision, history: false, message_id: None };
         assert!(agent.world.answer_elsewhere(id, answer));
     }
 

@@ -132,7 +132,13 @@ mod tests {
     use crate::config::Config;
 
     fn filled() -> String {
-        config("http://127.0.0.1:7001", "http://127.0.0.1:7002", "127.0.0.1:7002", "/tmp/a \"b\\@LISTEN@.db", "/tmp/k")
+        config(
+            "http://127.0.0.1:7001",
+            "http://127.0.0.1:7002",
+            "127.0.0.1:7002",
+            "/tmp/a \"b\\@LISTEN@.db",
+            "/tmp/k",
+        )
     }
 
     #[test]

@@ -60,7 +60,12 @@ pub struct Page {
 /// Serves `/`, the files under `/page/`, the state, its changes, and what the viewer does.
 pub fn router(page: Arc<Page>) -> Router {
     Router::new()
-        .route("/", get(async || ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], include_str!("page/index.html"))))
+        .route(
+            "/",
+            get(async || {
+                ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], include_str!("page/index.html"))
+            }),
+        )
         .route("/page/files/{name}", get(file))
         .route("/page/state", get(now))
         .route("/page/events", get(events))
@@ -129,7 +134,9 @@ async fn events(State(page): State<Arc<Page>>, Query(viewer): Query<Viewer>) -> 
     if state::seen_by(&page, &viewer.user).is_none() {
         return StatusCode::NOT_FOUND.into_response();
     }
-    Sse::new(changes(page, viewer.user)).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))).into_response()
+    Sse::new(changes(page, viewer.user))
+        .keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
+        .into_response()
 }
 
 fn changes(page: Arc<Page>, user: String) -> impl Stream<Item = Result<Event, Infallible>> {

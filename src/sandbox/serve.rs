@@ -6,10 +6,10 @@
 
 use super::a2a::{self, A2aWorld, AuthMode, CardSpec, Jwks, Setup, Watch};
 use super::agent::Agent;
+use super::company;
 use super::page::{self, Page};
 use super::slack::{self, SlackWorld};
 use super::time::Time;
-use super::company;
 use axum::Router;
 use axum::middleware;
 use data_encoding::HEXLOWER;

@@ -168,7 +168,12 @@ impl Tx {
             &before.machine.state
             && live_id != Some(*answer)
         {
-            exec!(self, "UPDATE answers SET released_ms = $2 WHERE id = $1", answer.0, at.0)?;
+            exec!(
+                self,
+                "UPDATE answers SET released_ms = $2, candidate = TRUE WHERE id = $1",
+                answer.0,
+                at.0
+            )?;
         }
         for gone in before.machine.candidates.iter().filter(|old| {
             live_id != Some(old.answer) && !after.candidates.iter().any(|claim| claim.answer == old.answer)

@@ -53,7 +53,7 @@ const NOT_IN_DOMAIN: &[&str] = &["tokio", "futures_util", "tracing", "metrics", 
 /// Longest file, in lines that are neither blank nor comments.
 const LONGEST: usize = 600;
 /// Files that were longer when the rule came, with what they may have; this list only shrinks.
-const LONGER: &[(&str, usize)] = &[("src/domain/interaction.rs", 740)];
+const LONGER: &[(&str, usize)] = &[];
 
 #[test]
 fn parts_name_only_what_the_map_allows() {

@@ -10,7 +10,9 @@ use countersign::domain::ids::InteractionId;
 use countersign::domain::interaction::State as Phase;
 use countersign::identity::keys::{self, Keys};
 use countersign::net;
-use countersign::sandbox::a2a::{A2aWorld, Ask, AuthMode, Decision, Elsewhere, Jwks, Open, Setup, State, Watch};
+use countersign::sandbox::a2a::{
+    A2aWorld, Ask, AuthMode, Decision, Elsewhere, Jwks, Open, Setup, State, Watch,
+};
 use countersign::sandbox::faults::{Fault, Rule};
 use countersign::sandbox::slack::{self, Manner, SlackWorld, Spot};
 use countersign::sandbox::time::Time;
@@ -75,7 +77,10 @@ impl Rig {
         let a2a = A2aWorld::new(Setup { keep_requests: 200_000, ..Setup::default() });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let sandbox = listener.local_addr().unwrap();
-        spawn(serve(listener, slack::router(Arc::clone(&slack)).merge(countersign::sandbox::a2a::router(Arc::clone(&a2a)))));
+        spawn(serve(
+            listener,
+            slack::router(Arc::clone(&slack)).merge(countersign::sandbox::a2a::router(Arc::clone(&a2a))),
+        ));
         // The child listens on the same port after each death.
         let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
         slack.set_base_url(&format!("http://{sandbox}"));
@@ -136,7 +141,12 @@ impl Rig {
         let client = net::client(net::Limits::default()).unwrap();
         let end = Instant::now() + Duration::from_secs(30);
         loop {
-            if client.get(format!("http://{}/healthz", self.address)).send().await.is_ok_and(|r| r.status() == 200) {
+            if client
+                .get(format!("http://{}/healthz", self.address))
+                .send()
+                .await
+                .is_ok_and(|r| r.status() == 200)
+            {
                 return;
             }
             assert!(Instant::now() < end, "not serving:\n{}", self.log());
@@ -247,7 +257,8 @@ async fn killed_at_random_moments(#[values(Backend::Sqlite, Backend::Postgres)] 
 
     rig.start();
     rig.serving().await;
-    let mut load = vec![spawn(agents(Arc::clone(&rig.a2a), Arc::clone(&counts), Dice(seed ^ 0xa1), Arc::clone(&stop)))];
+    let mut load =
+        vec![spawn(agents(Arc::clone(&rig.a2a), Arc::clone(&counts), Dice(seed ^ 0xa1), Arc::clone(&stop)))];
     for n in 0..3 {
         let dice = Dice(seed ^ (0xb00 + n));
         load.push(spawn(people(Arc::clone(&rig.slack), Arc::clone(&counts), dice, Arc::clone(&stop))));
@@ -285,8 +296,10 @@ async fn at_rest(rig: &Rig) {
         let jobs = store.read(|tx| Box::pin(async move { tx.jobs(5000).await })).await.unwrap();
         let now = Millis(Time::System.now_ms());
         // What is left is the final state, sent once more a minute after an edit of unknown outcome.
-        let busy: Vec<_> =
-            jobs.iter().filter(|job| job.kind != "edit" || job.available.since(now) < Duration::from_secs(3)).collect();
+        let busy: Vec<_> = jobs
+            .iter()
+            .filter(|job| job.kind != "edit" || job.available.since(now) < Duration::from_secs(3))
+            .collect();
         let quiet = rig.a2a.dump();
         if busy.is_empty() && all_seen(rig, &store).await {
             break;
@@ -315,8 +328,10 @@ async fn interactions(store: &Store) -> Vec<countersign::store::interactions::In
     let mut all = vec![];
     let mut after = InteractionId(Uuid::nil());
     loop {
-        let page =
-            store.read(|tx| Box::pin(async move { tx.interactions_after(after, false, 500).await })).await.unwrap();
+        let page = store
+            .read(|tx| Box::pin(async move { tx.interactions_after(after, false, 500).await }))
+            .await
+            .unwrap();
         let Some(last) = page.last() else { return all };
         after = last.id;
         all.extend(page);
@@ -326,8 +341,12 @@ async fn interactions(store: &Store) -> Vec<countersign::store::interactions::In
 async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
     let store = rig.store().await;
     // No acknowledged click lost: as many outcomes as distinct clicks, none without one.
-    let clicks: BTreeMap<String, i64> =
-        store.read(|tx| Box::pin(async move { tx.count_clicks().await })).await.unwrap().into_iter().collect();
+    let clicks: BTreeMap<String, i64> = store
+        .read(|tx| Box::pin(async move { tx.count_clicks().await }))
+        .await
+        .unwrap()
+        .into_iter()
+        .collect();
     assert_eq!(clicks.get("stored"), None, "{clicks:?}");
     assert_eq!(clicks.get("claimed"), None, "{clicks:?}");
     let mut acked: Vec<String> = rig
@@ -335,7 +354,10 @@ async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
         .deliveries()
         .into_iter()
         .filter(|delivery| delivery.status == 200)
-        .map(|delivery| delivery.payload()["actions"][0]["action_ts"].to_string() + &delivery.payload()["user"]["id"].to_string())
+        .map(|delivery| {
+            delivery.payload()["actions"][0]["action_ts"].to_string()
+                + &delivery.payload()["user"]["id"].to_string()
+        })
         .collect();
     acked.sort();
     acked.dedup();

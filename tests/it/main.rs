@@ -9,9 +9,9 @@ mod architecture;
 #[cfg(test)]
 mod browser;
 #[cfg(test)]
-mod crash;
+mod cli;
 #[cfg(test)]
-mod outside_slack;
+mod crash;
 #[cfg(test)]
 mod judges;
 #[cfg(test)]

@@ -157,7 +157,9 @@ async fn answered_in_the_product_first() {
     let sdk = Sdk::begin(Backend::Sqlite, "allowed").await;
     let (ask, card) = sdk.asked("deploy_service").await;
     let task = ask["taskId"].as_str().unwrap();
-    sdk.server.answers_itself(json!({ "taskId": task, "subject": "product@example.com", "approved": true })).await;
+    sdk.server
+        .answers_itself(json!({ "taskId": task, "subject": "product@example.com", "approved": true }))
+        .await;
     sdk.story.presses("U0DANA", &card, "Deny").await;
     sdk.story.deliver().await;
     let shown = sdk.story.reads(&card);

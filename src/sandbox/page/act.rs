@@ -53,9 +53,15 @@ pub(super) async fn act(State(page): State<Arc<Page>>, Json(act): Json<Act>) -> 
             done_if(page.a2a.end(&task_id, TaskState::Canceled, text), "This task has ended already.")
         }
         Act::Answer { interaction_id } => {
-            let Some(owner) = owner_of(&page, &interaction_id) else { return not("There is no such request.") };
-            let answer =
-                Elsewhere { subject: owner, decision: Decision::Approved(true), history: true, message_id: None };
+            let Some(owner) = owner_of(&page, &interaction_id) else {
+                return not("There is no such request.");
+            };
+            let answer = Elsewhere {
+                subject: owner,
+                decision: Decision::Approved(true),
+                history: true,
+                message_id: None,
+            };
             done_if(page.a2a.answer_elsewhere(&interaction_id, answer), "This request is not open any more.")
         }
         Act::Change { interaction_id } => {
@@ -66,7 +72,9 @@ pub(super) async fn act(State(page): State<Arc<Page>>, Json(act): Json<Act>) -> 
                 });
             done_if(did, "This request is not open any more.")
         }
-        Act::Open {} => done_if(page.agent.open_next().is_some(), "Enough requests are open; answer one first."),
+        Act::Open {} => {
+            done_if(page.agent.open_next().is_some(), "Enough requests are open; answer one first.")
+        }
     }
 }
 
@@ -76,7 +84,9 @@ async fn press(page: &Page, user: &str, at: &Spot, control: &str) -> Said {
     }
     match page.slack.press_raw(user, at, control, &Manner::default(), |_| {}).await {
         Ok(deliveries) if deliveries.iter().any(Delivery::acked) => done(),
-        Ok(_) => not("Countersign did not answer within three seconds; Slack shows a warning then. Press again."),
+        Ok(_) => {
+            not("Countersign did not answer within three seconds; Slack shows a warning then. Press again.")
+        }
         Err(error) => not(&format!("That is not possible now ({error}).")),
     }
 }

@@ -50,7 +50,8 @@ fn rank(channel: &Channel) -> (bool, String) {
 
 fn messages(page: &Page, channel: &str, private: &[Ephemeral]) -> Vec<Value> {
     let shown = page.slack.messages(channel).into_iter().filter(|message| !message.deleted);
-    let mut rows: Vec<(String, Value)> = shown.map(|message| (message.ts.clone(), shown_message(&message))).collect();
+    let mut rows: Vec<(String, Value)> =
+        shown.map(|message| (message.ts.clone(), shown_message(&message))).collect();
     let own = private.iter().filter(|one| one.channel == channel);
     rows.extend(own.map(|one| {
         let row = json!({"ts": one.ts, "by": crate::sandbox::slack::acme::BOT_USER, "app": true, "text": one.text,

@@ -73,11 +73,17 @@ async fn the_page_loads_nothing_from_elsewhere() {
     let page = running.get("/").send().await.unwrap();
     let header = |page: &Response, name: &str| page.headers()[name].to_str().unwrap().to_owned();
     let policy = header(&page, "content-security-policy");
-    assert!(policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'"), "{policy}");
+    assert!(
+        policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+        "{policy}"
+    );
     assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
     assert_eq!(header(&page, "content-type"), "text/html; charset=utf-8");
     let html = page.text().await.unwrap();
-    assert!(!html.contains("<style") && !html.contains(" style=") && !html.contains("onclick"), "refused by the policy");
+    assert!(
+        !html.contains("<style") && !html.contains(" style=") && !html.contains("onclick"),
+        "refused by the policy"
+    );
     let mut named = 0;
     for part in html.split(['"', '\'']).filter(|part| part.starts_with("/page/files/")) {
         let file = running.get(part).send().await.unwrap();

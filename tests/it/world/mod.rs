@@ -1,7 +1,6 @@
 //! What tests are written with. Nothing in here asserts product behaviour.
 
 pub(crate) mod database;
-pub(crate) mod judges;
 pub(crate) mod outside;
 pub(crate) mod postgres;
 pub(crate) mod story;

@@ -1,0 +1,266 @@
+//! The command line as an operator meets it: the real binary, its output and its exit codes.
+
+use crate::world::database::Backend;
+use crate::world::story::{Story, env};
+use countersign::domain::audit::Head;
+use rstest::rstest;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+fn binary(words: &[&str], config: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command.args(words).arg("--config").arg(config).stdin(Stdio::null());
+    for name in ["OPERATOR", "WATCH", "BOT", "SIGNING"] {
+        command.env(name, env(name).unwrap());
+    }
+    command
+}
+
+/// Runs a command beside the story's service. The stand-ins answer from this test's threads.
+async fn run(story: &Story, words: &[&str]) -> (i32, String, String) {
+    let file = story.config_file();
+    let mut command = binary(words, &file);
+    let output: Output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_open_and_who_may_answer(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let story = Story::begin(on).await;
+    assert_eq!(run(&story, &["open"]).await.1, "nothing is open\n");
+    let (ask, card) = story.asked("both").await;
+    let (code, out, _) = run(&story, &["open", "--json"]).await;
+    assert_eq!(code, 0);
+    let open: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(open[0]["interaction"], ask.interaction_id.as_str());
+    assert_eq!(open[0]["approvers"][0], "release");
+    let short = open[0]["id"].as_str().unwrap().to_owned();
+    assert!(story.reads(&card).contains(&short), "the card shows the same short id");
+
+    let explain = async |words: &[&str]| {
+        let words = [&["explain"], words, &["--json"]].concat();
+        let (code, out, err) = run(&story, &words).await;
+        (code, serde_json::from_str::<Value>(&out).unwrap_or_else(|_| panic!("{out}{err}")))
+    };
+    let (code, said) = explain(&[&short, "--as", "dana@example.com"]).await;
+    assert_eq!(
+        (code, said["verdict"].as_str(), said["rule"].as_str()),
+        (0, Some("allow"), Some("approvers"))
+    );
+    assert_eq!(said["needs"], serde_json::json!([]));
+    let (code, said) = explain(&[&ask.interaction_id, "--as", "kim@example.com", "--deny"]).await;
+    assert_eq!((code, said["decision"].as_str()), (0, Some("denied")));
+    let (code, said) = explain(&[&short, "--as", "sam@example.com"]).await;
+    assert_eq!((code, said["rule"].as_str()), (10, Some("link")));
+    assert_eq!(said["needs"], serde_json::json!(["link"]));
+    let (code, said) = explain(&[&short, "--as", "guest@example.com"]).await;
+    assert_eq!((code, said["rule"].as_str()), (10, Some("person")));
+    let (code, said) = explain(&[&short, "--as", "dana@example.com", "--from", "slack:acme:U0KIM"]).await;
+    assert_eq!((code, said["rule"].as_str()), (10, Some("link")), "that account is somebody else's");
+    story.slack.faults().add(countersign::sandbox::faults::Rule::always(
+        "users.info",
+        countersign::sandbox::faults::Fault::Status { code: 500, retry_after: None, body: None },
+    ));
+    let (code, said) = explain(&[&short, "--as", "dana@example.com"]).await;
+    assert_eq!((code, said["verdict"].as_str()), (11, Some("undetermined")));
+    story.slack.faults().clear();
+    let (code, _, err) = run(&story, &["explain", "nothing", "--as", "dana@example.com"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("countersign open"), "{err}");
+    story.end().await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_audit_log_is_exported_and_verified(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let story = Story::begin(on).await;
+    let (_ask, card) = story.asked("deploy_service").await;
+    story.presses("U0SAM", &card, "Approve").await;
+    story.presses("U0DANA", &card, "Approve").await;
+    story.deliver().await;
+    let (code, out, _) = run(&story, &["audit", "verify"]).await;
+    assert_eq!(code, 0, "{out}");
+    let head: Head = out.trim().strip_prefix("intact, head ").unwrap().parse().unwrap();
+    assert_eq!(head.seq, 4);
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["jsonl", "csv"] {
+        let (code, exported, _) = run(&story, &["audit", "export", "--format", format]).await;
+        assert_eq!(code, 0);
+        let file = folder.path().join(format);
+        std::fs::write(&file, &exported).unwrap();
+        let verify = |file: &Path, head: &Head| {
+            let head = head.to_string();
+            binary(&["audit", "verify", file.to_str().unwrap(), "--head", &head], Path::new("none"))
+                .output()
+                .unwrap()
+        };
+        assert_eq!(verify(&file, &head).status.code(), Some(0));
+        // One word changed: found, and named.
+        let forged = folder.path().join("forged");
+        std::fs::write(&forged, exported.replacen("approved", "denied", 1)).unwrap();
+        let output = verify(&forged, &head);
+        assert_eq!(output.status.code(), Some(10));
+        assert!(String::from_utf8_lossy(&output.stdout).starts_with("broken at row "));
+        // The tail cut: found against the head.
+        let cut = folder.path().join("cut");
+        let lines: Vec<&str> = exported.lines().collect();
+        std::fs::write(&cut, lines[..lines.len() - 1].join("\n") + "\n").unwrap();
+        assert_eq!(verify(&cut, &head).status.code(), Some(10));
+    }
+    let (_, from, _) = run(&story, &["audit", "export", "--from", "4"]).await;
+    assert_eq!(from.lines().count(), 1);
+    story.end().await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn check_says_what_is_wrong(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let story = Story::begin(on).await;
+    let (code, out, err) = run(&story, &["check"]).await;
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("slack:acme:#releases is C0RELEASES"), "{out}");
+    assert!(out.contains("route[1].approvers"), "the route without approvers is warned of: {out}");
+    let token = countersign::sandbox::slack::acme::BOT_TOKEN;
+    story.slack.token(token, countersign::sandbox::slack::TokenState::Revoked);
+    let (code, out, _) = run(&story, &["check"]).await;
+    assert_eq!(code, 1);
+    assert!(out.contains("error    slack acme: the bot token is refused"), "{out}");
+    story.end().await;
+}
+
+#[rstest]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_outbox_can_be_looked_at_and_an_answer_is_never_dropped(
+    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+) {
+    let story = Story::begin(on).await;
+    assert_eq!(run(&story, &["jobs", "list"]).await.1, "nothing waits\n");
+    let (ask, card) = story.asked("deploy_service").await;
+    story.presses("U0DANA", &card, "Approve").await;
+    story.deliver_only(&[countersign::store::jobs::JobKind::Decide]).await;
+    let (_, out, _) = run(&story, &["jobs", "list", "--json"]).await;
+    let jobs: Value = serde_json::from_str(&out).unwrap();
+    let answer =
+        jobs.as_array().unwrap().iter().find(|job| job["kind"] == "answer").unwrap()["id"].to_string();
+    let (code, _, err) = run(&story, &["jobs", "drop", &answer]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("never dropped"), "{err}");
+    story.pass(Duration::from_secs(3)).await;
+    assert_eq!(story.recorded(&ask).len(), 1);
+    // A private notice may be tried again, or dropped.
+    story.presses("U0SAM", &story.asked("both").await.1, "Approve").await;
+    story.deliver_only(&[countersign::store::jobs::JobKind::Decide]).await;
+    let (_, out, _) = run(&story, &["jobs", "list", "--json"]).await;
+    let jobs: Value = serde_json::from_str(&out).unwrap();
+    let notice =
+        jobs.as_array().unwrap().iter().find(|job| job["kind"] == "notice").unwrap()["id"].to_string();
+    assert_eq!(run(&story, &["jobs", "retry", &notice]).await.0, 0);
+    assert_eq!(run(&story, &["jobs", "retry", "999999"]).await.0, 1);
+    assert_eq!(run(&story, &["jobs", "drop", &notice]).await.0, 0);
+    assert_eq!(run(&story, &["jobs", "drop", &notice]).await.0, 1);
+    story.deliver().await;
+    assert_eq!(story.told("U0SAM").len(), 0);
+    story.end().await;
+}
+
+/// Faulty configuration: everything at once, each with its key and the fix; exit code 2.
+#[test]
+fn a_faulty_configuration_is_reported_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("countersign.toml");
+    std::fs::write(
+        &file,
+        r##"
+[server]
+listen = "nowhere"
+[database]
+url = "mysql://x"
+[[slack]]
+name = "acme"
+bot_token = { env = "MISSING" }
+signing_secret = { env = "SIGNING" }
+pace = 3
+[[route]]
+to = ["slack:other:#ops"]
+approvers = ["nobody"]
+"##,
+    )
+    .unwrap();
+    for command in [&["run"][..], &["check"], &["open"], &["migrate"], &["jobs", "list"]] {
+        let output = binary(command, &file).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        let said =
+            String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        for key in [
+            "server.listen",
+            "database.url",
+            "slack[0].bot_token",
+            "slack[0].pace",
+            "route[0].to",
+            "route[0].approvers",
+        ] {
+            assert!(said.contains(key), "{command:?} does not name {key}: {said}");
+        }
+    }
+    let missing = binary(&["run"], &folder.path().join("none.toml")).output().unwrap();
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("none.toml"));
+}
+
+#[test]
+fn usage_errors_end_with_two_and_help_with_zero() {
+    let code = |words: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_countersign")).args(words).output().unwrap().status.code().unwrap()
+    };
+    assert_eq!(code(&["--help"]), 0);
+    assert_eq!(code(&["--version"]), 0);
+    assert_eq!(code(&[]), 2);
+    assert_eq!(code(&["fly"]), 2);
+    assert_eq!(code(&["explain"]), 2);
+    assert_eq!(code(&["explain", "x", "--as", "host"]), 2, "`host` names no person");
+    assert_eq!(code(&["audit", "verify", "--head", "x"]), 2);
+    assert_eq!(code(&["demo", "--listen", "0.0.0.0:0"]), 1, "the demo is for this machine only");
+}
+
+/// The printed example loads, and the printed schema is JSON.
+#[test]
+fn the_example_and_the_schema_are_printed() {
+    let print = |what: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_countersign")).args(["config", what]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(print("example"), countersign::config::example());
+    let schema: Value = serde_json::from_str(&print("schema")).unwrap();
+    assert!(schema["properties"]["route"].is_object());
+}
+
+/// One `run` or `migrate` holds a SQLite file; a second one refuses to start, the other commands work beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sqlite_file_has_one_owner() {
+    let story = Story::begin(Backend::Sqlite).await;
+    let file = story.config_file();
+    let database = story.database_url().trim_start_matches("sqlite://").to_owned();
+    let lock = std::fs::File::create(format!("{database}.lock")).unwrap();
+    lock.lock().unwrap();
+    for command in ["run", "migrate"] {
+        let mut command = binary(&[command], &file);
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("another countersign holds"));
+    }
+    assert_eq!(run(&story, &["open"]).await.0, 0);
+    drop(lock);
+    assert_eq!(run(&story, &["migrate"]).await.0, 0);
+    assert_eq!(run(&story, &["keys", "list"]).await.0, 0);
+    let (code, keys, _) = run(&story, &["keys", "rotate"]).await;
+    assert_eq!((code, keys.lines().count()), (0, 2));
+    story.end().await;
+}
