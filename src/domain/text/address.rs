@@ -5,8 +5,8 @@
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 /// Schemes that clients link without `//`.
-const SHORT_SCHEMES: [&str; 11] =
-    ["mailto", "tel", "sms", "skype", "callto", "slack", "xmpp", "magnet", "data", "javascript", "file"];
+const SHORT_SCHEMES: [&str; 9] =
+    ["mailto", "tel", "sms", "skype", "callto", "xmpp", "magnet", "data", "javascript"];
 
 /// Breaks every address in a text. Idempotent: what is broken has no such shape any more.
 pub(super) fn broken(text: &str) -> String {
