@@ -24,7 +24,7 @@ use std::time::Duration;
 /// How long a method rests after a 429 that does not say (Slack: Rate limits).
 const UNSAID: Duration = Duration::from_secs(30);
 /// Longer than any real `Retry-After`; keeps sums in range.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+const LONGEST: Duration = Duration::from_hours(24);
 /// Old keys are dropped once in so many checks.
 const TIDY: usize = 1024;
 

@@ -32,11 +32,11 @@ const LOOK_AFTER: Duration = Duration::from_secs(5);
 /// Two looks that find nothing, this far apart, and it is posted again.
 const LOOK_APART: Duration = Duration::from_secs(30);
 /// Where nothing can be looked for, this long, and it is posted again.
-const BLIND_WAIT: Duration = Duration::from_secs(60);
+const BLIND_WAIT: Duration = Duration::from_mins(1);
 /// After an edit of unknown outcome the final state is sent once more.
-const CONFIRM_AFTER: Duration = Duration::from_secs(60);
-const REFUSED_CREDENTIALS: Duration = Duration::from_secs(60);
-const BAD_PLACE_CHECK: Duration = Duration::from_secs(600);
+const CONFIRM_AFTER: Duration = Duration::from_mins(1);
+const REFUSED_CREDENTIALS: Duration = Duration::from_mins(1);
+const BAD_PLACE_CHECK: Duration = Duration::from_mins(10);
 
 pub(super) fn backoff(attempts: i64) -> Duration {
     let power = u32::try_from(attempts.clamp(1, 7) - 1).unwrap_or(6);
@@ -71,11 +71,12 @@ impl Bridge {
                 self.set_state(card.id, CardState::Unposted).await?;
                 Ok(JobEnd::Done)
             }
-            (CardState::Queued, _) => self.post_now(job, &platform, &card, &interaction).await,
             (CardState::Posting, Some(sent)) => {
                 self.find_post(job, &platform, &card, &interaction, sent).await
             }
-            (CardState::Posting, None) => self.post_now(job, &platform, &card, &interaction).await,
+            (CardState::Queued, _) | (CardState::Posting, None) => {
+                self.post_now(job, &platform, &card, &interaction).await
+            }
             _ => Ok(JobEnd::Done),
         }
     }

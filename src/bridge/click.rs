@@ -466,10 +466,8 @@ async fn learn_message(
             tx.posted(card, at, rev).await?;
             tx.queue_edit(card.0, &card_group(card), 1, priority::INTERIM, now).await?;
         }
-        Some(known) if known != *at => {
-            if tx.insert_copy(card, at).await? {
-                tx.queue_edit(card.0, &card_group(card), 1, priority::INTERIM, now).await?;
-            }
+        Some(known) if known != *at && tx.insert_copy(card, at).await? => {
+            tx.queue_edit(card.0, &card_group(card), 1, priority::INTERIM, now).await?;
         }
         _ => {}
     }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long what a platform says of an account may be used.
-const PROFILE_AGE: Duration = Duration::from_secs(300);
+const PROFILE_AGE: Duration = Duration::from_mins(5);
 /// Entries a cache may hold; past that it is emptied (it only saves calls).
 const CACHE_SIZE: usize = 10_000;
 
@@ -54,6 +54,8 @@ impl People {
     }
 }
 
+/// `(install, user group id)`.
+type GroupKey = (String, String);
 type ProfileKey = (String, String, Option<String>);
 
 /// What has been read of chat platforms.
@@ -61,7 +63,7 @@ type ProfileKey = (String, String, Option<String>);
 pub struct Directory {
     identities: Mutex<HashMap<String, Identity>>,
     profiles: Mutex<HashMap<ProfileKey, (Millis, Profile)>>,
-    groups: Mutex<HashMap<(String, String), (Millis, BTreeSet<String>)>>,
+    groups: Mutex<HashMap<GroupKey, (Millis, BTreeSet<String>)>>,
     /// When a finished pass over a runtime was last stored by this process.
     noted: Mutex<HashMap<String, Millis>>,
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long an address for private answers lives (Slack: 30 min).
-const REPLY_LIFE: Duration = Duration::from_secs(29 * 60);
+const REPLY_LIFE: Duration = Duration::from_mins(29);
 const ATTEMPTS: i64 = 5;
 
 impl Bridge {

@@ -15,7 +15,7 @@ use crate::domain::form::{Form, Kind};
 use crate::domain::ids::{CardId, InteractionId, RuntimeName, Subject};
 use crate::domain::interaction::{End, Event, Reading};
 use crate::domain::routing::route;
-use crate::store::interactions::{Head, NewInteraction};
+use crate::store::interactions::{Head, NewInteraction, Phase};
 use crate::store::jobs::{JobKind, NewJob};
 use crate::store::{StoreError, Tx};
 use serde_json::json;
@@ -35,7 +35,7 @@ impl Bridge {
                 let key = seen.key.clone();
                 let head = self.store.read(|tx| Box::pin(async move { tx.head(&key).await })).await?;
                 if let Some(head) = &head
-                    && !self.changes(head, seen, &reading)
+                    && !Self::changes(head, seen, &reading)
                     && !self.others_open(runtime, &reading.task, head.id).await?
                 {
                     return Ok(());
@@ -54,10 +54,10 @@ impl Bridge {
     }
 
     /// Whether a reading says anything that its row does not.
-    fn changes(&self, head: &Head, seen: &Seen, reading: &TaskReading) -> bool {
+    fn changes(head: &Head, seen: &Seen, reading: &TaskReading) -> bool {
         let seen_as = reading.seen_as.as_ref().map(Subject::as_str);
         let owner = seen.owner.as_ref().map(Subject::as_str);
-        !head.open
+        head.phase != Phase::Open
             || head.missing
             || !head.routed
             || head.digest != seen.form.digest(&seen.key)
@@ -106,7 +106,7 @@ impl Bridge {
             TaskState::Waiting(seen) => {
                 let id = self.write_seen(tx, seen, reading, now).await?;
                 // A lagging view that still shows what has ended here says nothing of what came after it.
-                if tx.head(&seen.key).await?.is_some_and(|head| head.settled) {
+                if tx.head(&seen.key).await?.is_some_and(|head| head.phase == Phase::Settled) {
                     return Ok(());
                 }
                 Some(id)

@@ -25,7 +25,7 @@ pub trait Connector: Send + Sync {
 
     /// One page of everything that finds tasks without being told of them. `cursor` is `None` at
     /// the start of a pass and what the page before said after it.
-    fn list<'a>(&'a self, cursor: Option<String>) -> BoxFuture<'a, Result<Page, ConnectorError>>;
+    fn list(&self, cursor: Option<String>) -> BoxFuture<'_, Result<Page, ConnectorError>>;
 
     /// Reads one task with the identity that may see it.
     fn read<'a>(&'a self, task: &'a TaskRef) -> BoxFuture<'a, Result<TaskReading, ConnectorError>>;
@@ -42,7 +42,7 @@ pub trait Connector: Send + Sync {
     fn details_url(&self, key: &InteractionKey, context: Option<&str>) -> Option<String>;
 
     /// Reads what the connector needs of the runtime's self-description, if that is due.
-    fn refresh<'a>(&'a self) -> BoxFuture<'a, Result<(), ConnectorError>>;
+    fn refresh(&self) -> BoxFuture<'_, Result<(), ConnectorError>>;
 
     /// Rises when the runtime's self-description has changed: what waits because credentials or
     /// configuration were wrong is tried again at once.
@@ -223,7 +223,7 @@ pub trait ChatPlatform: Send + Sync {
     fn platform(&self) -> Platform;
 
     /// Asks the platform who we are there. Must have succeeded once before clicks can be attributed.
-    fn identify<'a>(&'a self) -> BoxFuture<'a, Result<Identity, ChatError>>;
+    fn identify(&self) -> BoxFuture<'_, Result<Identity, ChatError>>;
 
     /// The channel id of a configured target.
     fn resolve<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<String, ChatError>>;

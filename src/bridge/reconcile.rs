@@ -22,9 +22,9 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// Absence is believed when it is still read after this long.
-const BELIEVED: Duration = Duration::from_secs(3600);
+const BELIEVED: Duration = Duration::from_hours(1);
 /// The time over which closings count together.
-const BRAKE_WINDOW: Duration = Duration::from_secs(60);
+const BRAKE_WINDOW: Duration = Duration::from_mins(1);
 const BRAKE_LEAST: i64 = 3;
 /// How many single readings go out at once.
 const READS_AT_ONCE: usize = 8;
@@ -268,7 +268,7 @@ impl Bridge {
         let (name, task) = (runtime.clone(), reading.task.clone());
         let next = match &reading.state {
             TaskState::Waiting(_) => Some(now.plus(Duration::from_secs(5))),
-            TaskState::Running | TaskState::Unclear => Some(now.plus(Duration::from_secs(60))),
+            TaskState::Running | TaskState::Unclear => Some(now.plus(Duration::from_mins(1))),
             TaskState::NotFound => Some(now.plus(MISSING)),
             TaskState::Completed | TaskState::Ended(_) => None,
         };

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 /// Waits between the first attempts; after them once a minute.
 const SCHEDULE: [u64; 4] = [2, 6, 15, 35];
-const STEADY: Duration = Duration::from_secs(60);
+const STEADY: Duration = Duration::from_mins(1);
 /// From this attempt on, the clicker has been told that it takes longer.
 const TELL_AT: i64 = 5;
 

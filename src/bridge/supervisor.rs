@@ -16,12 +16,12 @@ use tokio_util::task::TaskTracker;
 const LEASE: Duration = Duration::from_secs(12);
 const RENEW: Duration = Duration::from_secs(4);
 /// Who we are on a chat platform is asked until it is known, then again this often.
-const IDENTIFY: Duration = Duration::from_secs(600);
+const IDENTIFY: Duration = Duration::from_mins(10);
 const IDENTIFY_RETRY: Duration = Duration::from_secs(5);
-const HOUSEKEEPING: Duration = Duration::from_secs(60);
+const HOUSEKEEPING: Duration = Duration::from_mins(1);
 const HOURLY: u32 = 60;
 /// How long what has ended is kept (the audit log is kept for good).
-const KEEP: Duration = Duration::from_secs(90 * 24 * 3600);
+const KEEP: Duration = Duration::from_hours(2160);
 
 /// The tasks of this process.
 #[derive(Debug, Clone, Default)]

@@ -108,7 +108,7 @@ async fn chats(service: &Service, report: &mut Report) {
             match platform.resolve(&place.target).await {
                 Ok(channel) => Report::ok(&format!("{place} is {channel}")),
                 Err(error) => {
-                    report.error(&format!("{place}: {error}; invite the app there or mend the name"))
+                    report.error(&format!("{place}: {error}; invite the app there or mend the name"));
                 }
             }
         }

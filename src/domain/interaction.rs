@@ -227,12 +227,12 @@ pub fn step(mut machine: Machine, event: Event) -> (Machine, Vec<Effect>) {
     let mut effects = vec![];
     match event {
         Event::Read { reading, began, at } => reading::read(&mut machine, reading, began, at, &mut effects),
-        Event::Press(press) => answering::pressed(&mut machine, press, &mut effects),
+        Event::Press(press) => answering::pressed(&mut machine, &press, &mut effects),
         Event::HandOut { answer, at, right } => {
-            answering::hand_out(&mut machine, answer, at, right, &mut effects)
+            answering::hand_out(&mut machine, answer, at, right, &mut effects);
         }
         Event::Attempt { answer, at, result } => {
-            answering::attempted(&mut machine, answer, at, result, &mut effects)
+            answering::attempted(&mut machine, answer, at, result, &mut effects);
         }
         Event::Lost { answer } => {
             if let State::Answering(claim) = &mut machine.state

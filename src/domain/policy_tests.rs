@@ -368,6 +368,7 @@ fn before_sending_only_the_person_is_judged() {
 /// Everything refuses; mending one rule after the other shows the next, in the order of the contract.
 #[test]
 fn the_first_rule_that_refused_is_named() {
+    type Mend = fn(&mut Case);
     let mut case = Case::with(|c| {
         c.press("dana", APPROVE, 2);
         c.ends();
@@ -379,7 +380,7 @@ fn the_first_rule_that_refused_is_named() {
         c.shown = Some(digest(2));
         c.must_view = true;
     });
-    let steps: [(Rule, fn(&mut Case)); 8] = [
+    let steps: [(Rule, Mend); 8] = [
         (Rule::State, |c| {
             c.machine = Machine::opened(digest(1), Millis(0));
             c.press("dana", APPROVE, 2);

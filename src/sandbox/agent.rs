@@ -270,7 +270,9 @@ mod tests {
         pass(&agent, 6);
         assert_eq!(open_ids(&agent).len(), BY_ITSELF);
         for _ in 0..100 {
-            open_ids(&agent).iter().for_each(|id| answer(&agent, id, false));
+            for id in open_ids(&agent) {
+                answer(&agent, &id, false);
+            }
             pass(&agent, 20);
         }
         assert_eq!(agent.world.tasks().len(), REMEMBERED);

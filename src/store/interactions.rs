@@ -48,13 +48,20 @@ pub struct NewInteraction<'a> {
     pub read_at: Millis,
 }
 
+/// How far an interaction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    Open,
+    Answering,
+    Settled,
+}
+
 /// The little that tells whether a reading changes anything.
 #[derive(Debug, Clone)]
 pub struct Head {
     pub id: InteractionId,
     pub digest: Digest,
-    pub open: bool,
-    pub settled: bool,
+    pub phase: Phase,
     pub missing: bool,
     pub routed: bool,
     pub owner: Option<String>,
@@ -198,8 +205,11 @@ impl Tx {
         Ok(row.map(|(id, digest, state, missing, routed, owner, owner_doubt, seen_as)| Head {
             id: InteractionId(id),
             digest: Digest::from_hex(digest),
-            open: state == "open",
-            settled: state == "settled",
+            phase: match state.as_str() {
+                "open" => Phase::Open,
+                "settled" => Phase::Settled,
+                _ => Phase::Answering,
+            },
             missing: missing.is_some(),
             routed,
             owner,

@@ -10,7 +10,8 @@ struct Demo(Child);
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        let _ = self.0.kill();
+        // Asked to stop, it takes its folder with it.
+        let _ = Command::new("kill").arg(self.0.id().to_string()).status();
         let _ = self.0.wait();
     }
 }

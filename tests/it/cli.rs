@@ -177,7 +177,7 @@ fn a_faulty_configuration_is_reported_whole() {
     let file = folder.path().join("countersign.toml");
     std::fs::write(
         &file,
-        r##"
+        r#"
 [server]
 listen = "nowhere"
 [database]
@@ -190,7 +190,7 @@ pace = 3
 [[route]]
 to = ["slack:other:#ops"]
 approvers = ["nobody"]
-"##,
+"#,
     )
     .unwrap();
     for command in [&["run"][..], &["check"], &["open"], &["migrate"], &["jobs", "list"]] {

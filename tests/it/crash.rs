@@ -18,6 +18,7 @@ use countersign::sandbox::slack::{self, Manner, SlackWorld, Spot};
 use countersign::sandbox::time::Time;
 use countersign::store::{Store, StoreOptions};
 use rstest::rstest;
+use sqlx::Connection;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -246,7 +247,7 @@ fn number(name: &str, default: u64) -> u64 {
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_at_random_moments(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
-    let fresh = u64::from(std::process::id()) ^ Instant::now().elapsed().as_nanos() as u64 ^ 0x9e37_79b9;
+    let fresh = u64::from(std::process::id()) ^ Time::System.now_ms().unsigned_abs();
     let seed = number("CRASH_SEED", fresh).max(1);
     let kills = number("CRASH_KILLS", 6);
     println!("seed {seed}, {kills} kills, {on:?}");
@@ -338,6 +339,19 @@ async fn interactions(store: &Store) -> Vec<countersign::store::interactions::In
     }
 }
 
+/// The outcome of every stored click by its key, read from the tables themselves.
+async fn outcomes(url: &str) -> BTreeMap<String, String> {
+    const SQL: &str = "SELECT dedupe_key, state FROM clicks";
+    let rows: Vec<(String, String)> = if url.starts_with("sqlite") {
+        let mut connection = sqlx::SqliteConnection::connect(url).await.unwrap();
+        sqlx::query_as(SQL).fetch_all(&mut connection).await.unwrap()
+    } else {
+        let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
+        sqlx::query_as(SQL).fetch_all(&mut connection).await.unwrap()
+    };
+    rows.into_iter().collect()
+}
+
 async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
     let store = rig.store().await;
     // No acknowledged click lost: as many outcomes as distinct clicks, none without one.
@@ -349,20 +363,17 @@ async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
         .collect();
     assert_eq!(clicks.get("stored"), None, "{clicks:?}");
     assert_eq!(clicks.get("claimed"), None, "{clicks:?}");
-    let mut acked: Vec<String> = rig
-        .slack
-        .deliveries()
-        .into_iter()
-        .filter(|delivery| delivery.status == 200)
-        .map(|delivery| {
-            delivery.payload()["actions"][0]["action_ts"].to_string()
-                + &delivery.payload()["user"]["id"].to_string()
-        })
-        .collect();
-    acked.sort();
-    acked.dedup();
-    let stored: i64 = clicks.values().sum();
-    assert!(stored >= acked.len() as i64, "{} acknowledged, {stored} stored", acked.len());
+    let outcomes = outcomes(rig.database.url()).await;
+    let mut acked = 0;
+    for delivery in rig.slack.deliveries().into_iter().filter(|delivery| delivery.status == 200) {
+        let parsed = countersign::chat::slack::parse_payload(&delivery.payload());
+        let countersign::chat::slack::Inbound::Pressed(presses) = parsed.what else { continue };
+        for press in presses {
+            acked += 1;
+            let state = outcomes.get(&press.dedupe_key).unwrap_or_else(|| panic!("lost: {}", delivery.raw));
+            assert!(["delivered", "counted", "withdrawn", "refused"].contains(&state.as_str()), "{state}");
+        }
+    }
 
     // No answer applied twice; what we say is what the runtime recorded.
     let mine = interactions(&store).await;
@@ -373,8 +384,8 @@ async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
         assert!(there.answers.len() <= 1, "answered twice: {there:#?}");
         let ours = there.answers.iter().find(|answer| !answer.elsewhere);
         if let Phase::Settled { how, .. } = &interaction.machine.state {
-            let claimed = matches!(how, countersign::domain::interaction::How::Ours { .. });
-            assert_eq!(claimed, ours.is_some(), "{how:?} here, {there:#?} there");
+            let says_ours = matches!(how, countersign::domain::interaction::How::Ours { .. });
+            assert_eq!(says_ours, ours.is_some(), "{how:?} here, {there:#?} there");
         }
         if let Some(answer) = ours {
             answers += 1;
@@ -415,7 +426,7 @@ async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
     assert!(!log.contains("panicked"), "{log}");
     println!(
         "crash run {on:?}: seed {seed}, kills {kills}, starts {}, opened {}, acknowledged {}, not acknowledged {}, \
-         canceled {}, elsewhere {}, answers {answers}, replays {replays}, cards {}, clicks {clicks:?}",
+         acknowledged clicks checked {acked}, canceled {}, elsewhere {}, answers {answers}, replays {replays}, cards {}, clicks {clicks:?}",
         rig.starts,
         counts.opened.load(Ordering::Relaxed),
         counts.acked.load(Ordering::Relaxed),

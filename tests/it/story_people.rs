@@ -53,7 +53,7 @@ async fn never_answers(#[case] user: &str, #[values(Backend::Sqlite, Backend::Po
     assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
     assert_eq!(story.clicks().await.get("refused"), Some(&1));
     assert_eq!(story.audit().await.last().unwrap().decision.as_deref(), Some("refused"));
-    story.pass(Duration::from_secs(60)).await;
+    story.pass(Duration::from_mins(1)).await;
     story.end().await;
 }
 

@@ -49,7 +49,7 @@ async fn a_post_that_never_arrived(#[values(Backend::Sqlite, Backend::Postgres)]
     story.tick().await;
     story.pass(Duration::from_secs(20)).await;
     assert_eq!(story.slack.cards(RELEASES).len(), 0, "one empty look is not enough");
-    story.pass(Duration::from_secs(60)).await;
+    story.pass(Duration::from_mins(1)).await;
     assert_eq!(story.slack.cards(RELEASES).len(), 1);
     assert!(story.slack.calls("conversations.history").len() >= 2);
     story.end().await;
@@ -233,7 +233,7 @@ async fn the_runtime_is_down_for_a_minute(#[values(Backend::Sqlite, Backend::Pos
     story.a2a.faults().add(Rule::always("*", Fault::Status { code: 503, retry_after: None, body: None }));
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
-    story.pass(Duration::from_secs(60)).await;
+    story.pass(Duration::from_mins(1)).await;
     assert_eq!(story.recorded(&ask), []);
     let shown = story.reads(&card);
     assert!(shown.contains("delivering"), "{shown}");
@@ -274,7 +274,7 @@ async fn the_interaction_changes_under_a_card(#[values(Backend::Sqlite, Backend:
     let (ask, card) = story.asked("deploy_service").await;
     let old = story.slack.pressed("U0DANA", &Spot::message(RELEASES, &card.ts), "Approve").unwrap();
     story.a2a.change(&ask.interaction_id, |ask| {
-        ask.prompt = Some("Approve ci / deploy_service to PRODUCTION?".into())
+        ask.prompt = Some("Approve ci / deploy_service to PRODUCTION?".into());
     });
     story.tick().await;
     story.pass(Duration::from_secs(2)).await;
@@ -370,7 +370,7 @@ async fn mass_disappearance_is_doubted(#[values(Backend::Sqlite, Backend::Postgr
         story.service.bridge.store.read(|tx| Box::pin(async move { tx.alerts().await })).await.unwrap();
     assert!(alerts.iter().any(|alert| alert.key == "absence:prod"), "{alerts:?}");
     // Still so an hour later: believed.
-    story.advance(Duration::from_secs(3600));
+    story.advance(Duration::from_hours(1));
     story.tick().await;
     story.pass(Duration::from_secs(15)).await;
     let gone = story.slack.cards(RELEASES).iter().filter(|card| story.buttons(card).is_empty()).count();

@@ -83,7 +83,7 @@ fn slack_case_38_the_needed_scope_is_named() {
     let body = json!({"needed": "chat:write", "provided": "commands"});
     match classify(Method::PostMessage, "missing_scope", &body) {
         ChatError::Auth { code, needed } => {
-            assert_eq!((code.as_str(), needed.as_str()), ("missing_scope", "chat:write"))
+            assert_eq!((code.as_str(), needed.as_str()), ("missing_scope", "chat:write"));
         }
         other => panic!("{other:?}"),
     }

@@ -212,7 +212,7 @@ fn any_json() -> impl Strategy<Value = Value> {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
             proptest::collection::hash_map("(id|ts|type|value|team_id|app_id)", inner, 0..3)
-                .prop_map(|map| Value::from_iter(map)),
+                .prop_map(Value::from_iter),
         ]
     })
 }

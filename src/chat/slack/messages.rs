@@ -22,7 +22,7 @@ use std::time::Duration;
 /// The type of our metadata.
 const EVENT_TYPE: &str = "countersign_card";
 /// How much earlier than its sending a post may stand in the history: clocks differ.
-const EARLIER: Duration = Duration::from_secs(120);
+const EARLIER: Duration = Duration::from_mins(2);
 /// Rows of the first page: what apps under the 1/min rule get at most.
 const FIRST_PAGE: u32 = 15;
 const NEXT_PAGES: u32 = 200;

@@ -117,7 +117,7 @@ impl ChatPlatform for Slack {
         Platform::Slack
     }
 
-    fn identify<'a>(&'a self) -> BoxFuture<'a, Result<Identity, ChatError>> {
+    fn identify(&self) -> BoxFuture<'_, Result<Identity, ChatError>> {
         Box::pin(async { Ok(self.ask_who().await?.identity) })
     }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How long a complete listing answers further names.
-const FRESH: Duration = Duration::from_secs(60);
+const FRESH: Duration = Duration::from_mins(1);
 
 /// Who we are, with what only this module's siblings need.
 #[derive(Debug, Clone)]

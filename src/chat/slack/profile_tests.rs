@@ -25,6 +25,7 @@ fn pressed(home: Option<&str>) -> PressedBy {
     PressedBy { user: "U0DANA".into(), home_team: home.map(str::to_owned) }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "reads as a change")]
 fn with(change: Value) -> Value {
     let mut found = dana();
     for (key, value) in change.as_object().unwrap() {

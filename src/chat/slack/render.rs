@@ -334,7 +334,7 @@ fn indented(value: &str) -> String {
     if !value.contains('\n') {
         return value.to_owned();
     }
-    value.split('\n').map(|line| format!("\n│ {line}")).collect()
+    value.split('\n').fold(String::new(), |block, line| block + "\n│ " + line)
 }
 
 #[cfg(test)]

@@ -130,7 +130,8 @@ impl Machine {
         effects.push(Effect::Redraw);
     }
 }
-pub(super) fn pressed(machine: &mut Machine, press: Press, effects: &mut Vec<Effect>) {
+
+pub(super) fn pressed(machine: &mut Machine, press: &Press, effects: &mut Vec<Effect>) {
     let click = press.click;
     let refuse = |why| Effect::Refused { click, why };
     match &machine.state {
@@ -145,7 +146,7 @@ pub(super) fn pressed(machine: &mut Machine, press: Press, effects: &mut Vec<Eff
         return effects.extend([refuse(Why::Changed), Effect::Redraw]);
     }
     let own_vote = machine.votes.iter().position(|vote| vote.subject == press.subject);
-    match press.action {
+    match &press.action {
         Action::Withdraw => match own_vote {
             Some(at) => {
                 let vote = machine.votes.remove(at);
@@ -157,12 +158,9 @@ pub(super) fn pressed(machine: &mut Machine, press: Press, effects: &mut Vec<Eff
             if own_vote.is_some() {
                 return effects.push(refuse(Why::AlreadyRecorded));
             }
-            vote(machine, &press, effects);
+            vote(machine, press, effects);
         }
-        Action::Decide(ref decision) => {
-            let decision = decision.clone();
-            claim(machine, &press, decision, effects);
-        }
+        Action::Decide(decision) => claim(machine, press, decision.clone(), effects),
     }
 }
 

@@ -131,6 +131,7 @@ impl Run {
     }
 
     /// Steps, checks everything, and steps once more with the same event: nothing may come of it.
+    #[expect(clippy::needless_pass_by_value, reason = "a step takes its event")]
     fn step(&mut self, event: Event) -> Vec<Effect> {
         let before = self.machine.clone();
         let (after, effects) = step(before.clone(), event.clone());
@@ -343,7 +344,7 @@ impl Run {
             subject: person(PEOPLE[who]),
             action,
             shown: if old { digest(0) } else { self.machine.digest.clone() },
-            deliver_until: Millis(self.world.now).plus(Duration::from_secs(60)),
+            deliver_until: Millis(self.world.now).plus(Duration::from_mins(1)),
             approvals: self.approvals,
             voters,
         };

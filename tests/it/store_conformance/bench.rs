@@ -111,12 +111,12 @@ async fn behind(database: &Database, sql: &'static str, ids: &[Uuid]) -> u64 {
     match database {
         Database::Sqlite { url, .. } => {
             let mut connection = SqliteConnection::connect(url).await.unwrap();
-            let query = ids.iter().fold(sqlx::query(sql), |query, id| query.bind(id));
+            let query = ids.iter().fold(sqlx::query(sql), sqlx::query::Query::bind);
             query.execute(&mut connection).await.unwrap().rows_affected()
         }
         Database::Postgres(database) => {
             let mut connection = PgConnection::connect(database.url()).await.unwrap();
-            let query = ids.iter().fold(sqlx::query(sql), |query, id| query.bind(id));
+            let query = ids.iter().fold(sqlx::query(sql), sqlx::query::Query::bind);
             query.execute(&mut connection).await.unwrap().rows_affected()
         }
     }

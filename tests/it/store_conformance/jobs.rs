@@ -88,11 +88,11 @@ async fn only_the_newest_lease_finishes(#[values(Backend::Sqlite, Backend::Postg
     let bench = Bench::new(on).await;
     bench.queue(job(JobKind::Answer, "g", 1, 1)).await;
     let old = bench.claim("a", 1).await.remove(0);
-    bench.clock.pass(LEASE - Duration::from_millis(1));
+    bench.clock.pass(LEASE.checked_sub(Duration::from_millis(1)).unwrap());
     assert_eq!(bench.claim("b", 1).await, []);
     let held = old.clone();
     assert!(write!(bench.store, |tx| tx.extend(&held, LEASE)));
-    bench.clock.pass(LEASE - Duration::from_millis(1));
+    bench.clock.pass(LEASE.checked_sub(Duration::from_millis(1)).unwrap());
     assert_eq!(bench.claim("b", 1).await, [], "extended");
     bench.clock.jump(1);
     let new = bench.claim("b", 1).await.remove(0);

@@ -23,7 +23,7 @@ async fn a_lease_moves_when_its_holder_is_silent_and_never_comes_back(
     bench.clock.pass(RENEW * 2);
     let held = first.clone();
     assert!(write!(bench.store, |tx| tx.renew_lease(&held, LIFE)));
-    bench.clock.pass(LIFE - Duration::from_millis(1));
+    bench.clock.pass(LIFE.checked_sub(Duration::from_millis(1)).unwrap());
     assert_eq!(write!(bench.store, |tx| tx.acquire_lease("watch:prod", "b", LIFE)), None);
     bench.clock.jump(1);
     let second = write!(bench.store, |tx| tx.acquire_lease("watch:prod", "b", LIFE)).unwrap();

@@ -72,6 +72,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "a row as the table has it")]
 struct Row {
     id: i64,
     edit: bool,

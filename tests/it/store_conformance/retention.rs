@@ -11,7 +11,7 @@ use rstest::rstest;
 use std::time::Duration;
 use uuid::Uuid;
 
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const DAY: Duration = Duration::from_hours(24);
 
 /// An interaction with a card, its token and copy, a click, a vote and an answer. Ids: n * 10 …
 async fn whole(bench: &Bench, n: u128, settled: bool) {

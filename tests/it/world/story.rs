@@ -75,7 +75,7 @@ pub(crate) struct Wants {
     pub(crate) limits: Limits,
 }
 
-pub(crate) const PEOPLE_AND_ROUTES: &str = r##"
+pub(crate) const PEOPLE_AND_ROUTES: &str = r#"
 [[group]]
 name = "release"
 subjects = ["dana@example.com", "kim@example.com"]
@@ -119,7 +119,7 @@ when = { runtime = "prod" }
 to = ["slack:acme:#releases"]
 fallback = ["slack:acme:C0OPS"]
 approvers = ["release", "owner"]
-"##;
+"#;
 
 impl Default for Wants {
     fn default() -> Self {
@@ -356,7 +356,7 @@ impl Story {
     pub(crate) async fn audit(&self) -> Vec<countersign::domain::audit::AuditRow> {
         let mut rows = vec![];
         loop {
-            let from = rows.len() as i64 + 1;
+            let from = i64::try_from(rows.len()).unwrap() + 1;
             let page = self.service.bridge.store.audit_page(from).await.unwrap();
             if page.is_empty() {
                 return rows;
@@ -408,7 +408,7 @@ pub(crate) fn config(
 ) -> String {
     let keys = folder.path().join("countersign.key");
     format!(
-        r##"
+        r#"
 [server]
 listen = "{address}"
 public_url = "http://{address}"
@@ -432,7 +432,7 @@ api_url = "http://{sandbox}/slack/api"
 {slack}
 
 {people}
-"##,
+"#,
         keys = keys.display(),
         more = wants.more,
         runtime = wants.whole_runtime.clone().unwrap_or_else(|| stand_in(wants, sandbox)),
