@@ -4,8 +4,9 @@
 //! looked for; every post and every edit carries text and blocks; nothing is pinged or unfurled.
 //!
 //! Races and the decisions taken:
-//! - A body that Slack refused is never sent again: its hash is remembered, and the next attempt
-//!   sends the compact drawing (which shows the same, plainer). After a restart it may be refused once more.
+//! - Where Slack refused a drawing, the next attempt (past the channel's governor) sends the compact
+//!   one, which shows the same, plainer; a refused compact drawing is never sent there again. This is
+//!   remembered per card and message, until a restart: then something may be refused once more.
 //! - A message may forge our metadata: only posts of our own bot are found.
 
 use super::Slack;
@@ -14,7 +15,6 @@ use super::methods::Method;
 use super::payload::{id, text};
 use crate::bridge::ports::{ChatError, Destination, Drawn, MessageRef};
 use crate::domain::clock::Millis;
-use crate::domain::form::sha256_hex;
 use crate::domain::ids::CardId;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -38,9 +38,9 @@ impl Slack {
         card: CardId,
         rev: i64,
     ) -> Result<MessageRef, ChatError> {
-        let blocks = self.fit_to_send(drawn);
+        let attempt = self.attempt(format!("post:{card}"), drawn)?;
         let mut message = json!({
-            "channel": to.channel, "text": drawn.text, "blocks": blocks,
+            "channel": to.channel, "text": drawn.text, "blocks": attempt.blocks,
             "link_names": false, "parse": "none", "unfurl_links": false, "unfurl_media": false,
         });
         let bare = format!("metadata:{card}");
@@ -65,7 +65,7 @@ impl Slack {
             Err(ChatError::Place { code }) if to.thread.is_some() && THREAD.contains(&code.as_str()) => {
                 return Err(self.again_without(&unthreaded));
             }
-            Err(error) => return Err(self.or_compact(drawn, blocks, error)),
+            Err(error) => return Err(self.refused_drawing(&attempt, error)),
         };
         Ok(MessageRef {
             channel: answer.need(Method::PostMessage, "/channel")?,
@@ -74,14 +74,14 @@ impl Slack {
     }
 
     pub(super) async fn edit_message(&self, at: &MessageRef, drawn: &Drawn) -> Result<(), ChatError> {
-        let blocks = self.fit_to_send(drawn);
+        let attempt = self.attempt(format!("edit:{}:{}", at.channel, at.message), drawn)?;
         let message = json!({
-            "channel": at.channel, "ts": at.message, "text": drawn.text, "blocks": blocks,
+            "channel": at.channel, "ts": at.message, "text": drawn.text, "blocks": attempt.blocks,
             "link_names": false, "parse": "none",
         });
         match self.api.send(Method::Update, message).await {
             Ok(_) => Ok(()),
-            Err(error) => Err(self.or_compact(drawn, blocks, error)),
+            Err(error) => Err(self.refused_drawing(&attempt, error)),
         }
     }
 
@@ -89,25 +89,23 @@ impl Slack {
         self.api.call(Method::Delete, json!({"channel": at.channel, "ts": at.message})).await.map(|_| ())
     }
 
-    /// The body, or the compact drawing when Slack has refused the body before.
-    fn fit_to_send<'a>(&self, drawn: &'a Drawn) -> &'a Value {
-        if self.refused.knows(&key(&drawn.body)) { &drawn.compact } else { &drawn.body }
+    /// Which drawing goes there: the body, or the compact one after a refusal of the body.
+    fn attempt<'a>(&self, place: String, drawn: &'a Drawn) -> Result<Attempt<'a>, ChatError> {
+        let compact = self.refused.knows(&place);
+        let place = if compact { format!("compact:{place}") } else { place };
+        if compact && self.refused.knows(&place) {
+            return Err(ChatError::Payload { code: "refused_before".into(), pointer: String::new() });
+        }
+        Ok(Attempt { blocks: if compact { &drawn.compact } else { &drawn.body }, compact, place })
     }
 
     /// A refused body is followed by the compact drawing; a refused compact drawing is an error.
-    fn or_compact(&self, drawn: &Drawn, sent: &Value, error: ChatError) -> ChatError {
-        match error {
-            ChatError::Payload { code, pointer } if !std::ptr::eq(sent, &raw const drawn.compact) => {
-                tracing::error!(
-                    install = self.api.install,
-                    code,
-                    pointer,
-                    "slack refused a drawing: the compact one follows"
-                );
-                self.again_without(&key(&drawn.body))
-            }
-            other => other,
-        }
+    fn refused_drawing(&self, attempt: &Attempt<'_>, error: ChatError) -> ChatError {
+        let ChatError::Payload { code, pointer } = &error else { return error };
+        let (install, compact) = (&self.api.install, attempt.compact);
+        tracing::error!(install, code, pointer, compact, "slack refused a drawing");
+        let again = self.again_without(&attempt.place);
+        if compact { error } else { again }
     }
 
     fn again_without(&self, key: &str) -> ChatError {
@@ -181,6 +179,38 @@ fn is_ours(message: &Value, card: CardId, bot_id: Option<&str>) -> bool {
         && text(message, "/metadata/event_payload/card") == Some(card.to_string().as_str())
 }
 
-fn key(body: &Value) -> String {
-    sha256_hex(body.to_string().as_bytes())
+/// One try to show a drawing in a place.
+struct Attempt<'a> {
+    blocks: &'a Value,
+    compact: bool,
+    /// What is remembered of a refusal.
+    place: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn only_our_own_bots_posts_of_this_card_are_found() {
+        let card = CardId(Uuid::from_u128(7));
+        let message = |bot: &str, kind: &str, of: u128| {
+            json!({"ts": "1.2", "bot_id": bot, "metadata": {"event_type": kind,
+                "event_payload": {"card": CardId(Uuid::from_u128(of)).to_string(), "rev": 1}}})
+        };
+        let ours = |message: &Value| is_ours(message, card, Some("B0BOT"));
+        assert!(ours(&message("B0BOT", EVENT_TYPE, 7)));
+        assert!(!ours(&message("B0EVIL", EVENT_TYPE, 7)), "forged metadata");
+        assert!(!ours(&message("B0BOT", "other", 7)));
+        assert!(!ours(&message("B0BOT", EVENT_TYPE, 8)));
+        assert!(!ours(&json!({"ts": "1.2", "user": "U1"})));
+    }
+
+    #[test]
+    fn the_oldest_is_first_and_ts_is_text() {
+        let at = |ts: &str| MessageRef { channel: "C1".into(), message: ts.into() };
+        let order = sorted(vec![at("1796000001.000300"), at("1796000001.000200"), at("1796000001.000200")]);
+        assert_eq!(order, [at("1796000001.000200"), at("1796000001.000300")]);
+    }
 }

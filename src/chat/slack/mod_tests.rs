@@ -246,12 +246,15 @@ async fn slack_case_35_a_refused_drawing_is_followed_by_the_compact_one() {
         let message = scene.world.message("C0OPS", &at.message).unwrap();
         assert!(message.blocks.iter().all(|block| block["type"] != "rich_text"));
         assert_eq!(scene.world.buttons("C0OPS", &at.message), ["Approve", "Deny"]);
-        // The same on an edit; and a compact drawing that is refused too is an error.
+        // The same on an edit; and a compact drawing that is refused too is an error, and not sent again.
         let end = scene.slack.draw_unknown();
         scene.refuse("chat.update", "msg_blocks_too_long");
         scene.refuse("chat.update", "msg_blocks_too_long");
         assert!(matches!(scene.slack.edit(&at, &end).await, Err(ChatError::Paced { .. })));
         assert!(matches!(scene.slack.edit(&at, &end).await, Err(ChatError::Payload { .. })));
+        let calls = scene.world.count("chat.update");
+        assert!(matches!(scene.slack.edit(&at, &end).await, Err(ChatError::Payload { .. })));
+        assert_eq!(scene.world.count("chat.update"), calls);
     })
     .await;
 }
