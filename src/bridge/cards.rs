@@ -8,8 +8,8 @@
 //! - our post returns after a press has told us the message: the same message is the same card, another
 //!   one is a copy and is removed;
 //! - the lease was lost while posting: the completion finds the card live elsewhere and removes its own;
-//! - an edit's outcome is unknown (also one in flight at a crash): the newest state is sent again, and a
-//!   final one once more a minute later, because the lost one may still land.
+//! - an edit's outcome is unknown (also one in flight at a crash): the newest state is sent again, and
+//!   once more a minute later, because the lost one may still land, also after edits that worked.
 
 use super::click::JobEnd;
 use super::effects::priority;
@@ -33,10 +33,14 @@ const LOOK_AFTER: Duration = Duration::from_secs(5);
 const LOOK_APART: Duration = Duration::from_secs(30);
 /// Where nothing can be looked for, this long, and it is posted again.
 const BLIND_WAIT: Duration = Duration::from_mins(1);
-/// After an edit of unknown outcome the final state is sent once more.
+/// After an edit of unknown outcome the state of then is sent once more.
 const CONFIRM_AFTER: Duration = Duration::from_mins(1);
 const REFUSED_CREDENTIALS: Duration = Duration::from_mins(1);
 const BAD_PLACE_CHECK: Duration = Duration::from_mins(10);
+
+fn place_alert(place: &str) -> String {
+    format!("place:{place}")
+}
 
 pub(super) fn backoff(attempts: i64) -> Duration {
     let power = u32::try_from(attempts.clamp(1, 7) - 1).unwrap_or(6);
@@ -135,36 +139,16 @@ impl Bridge {
             return Ok(JobEnd::paced(self.clock.now().plus(wait)));
         }
         let (rev, view) = (interaction.rev, self.card_of(interaction, &card.install));
-        let Some(mut drawn) =
+        let Some(drawn) =
             self.draw_and_store(platform, card, interaction, &view, rev, Some(&channel)).await?
         else {
             return Ok(JobEnd::Done);
         };
-        let compact = job.payload.get("compact").and_then(serde_json::Value::as_bool).unwrap_or_default();
-        if compact {
-            drawn.body = drawn.compact.clone();
-        }
         let to = Destination { channel, thread: card.thread.clone() };
         match platform.post(&to, &drawn, card.id, rev).await {
             Ok(at) => {
                 self.post_done(platform, card, &at, rev).await?;
                 Ok(JobEnd::Done)
-            }
-            Err(ChatError::Payload { code, pointer }) if !compact => {
-                tracing::error!(
-                    install = card.install,
-                    code,
-                    pointer,
-                    "a card was refused; a plainer one is tried"
-                );
-                drawn.body = drawn.compact.clone();
-                match platform.post(&to, &drawn, card.id, rev).await {
-                    Ok(at) => {
-                        self.post_done(platform, card, &at, rev).await?;
-                        Ok(JobEnd::Done)
-                    }
-                    Err(error) => self.post_failed(job, card, interaction, error, true).await,
-                }
             }
             Err(error) => self.post_failed(job, card, interaction, error, true).await,
         }
@@ -234,10 +218,14 @@ impl Bridge {
         rev: i64,
     ) -> Result<(), StoreError> {
         let (id, message, now) = (card.id, at.clone(), self.clock.now());
+        let place = card.place.clone();
         let stray = self
             .store
             .write(move |tx| {
                 Box::pin(async move {
+                    if tx.place_works(&place).await? {
+                        tx.clear(&place_alert(&place)).await?;
+                    }
                     if tx.posted(id, &message, rev).await? {
                         let Some(card) = tx.card(id).await? else { return Ok(false) };
                         let newer = tx.interaction(card.interaction, false).await?.filter(|i| i.rev != rev);
@@ -417,7 +405,7 @@ impl Bridge {
         interaction: &Interaction,
         why: &str,
     ) -> Result<JobEnd, StoreError> {
-        self.alert(&format!("place:{}", card.place), &format!("{} takes no card: {why}", card.place)).await;
+        self.alert(&place_alert(&card.place), &format!("{} takes no card: {why}", card.place)).await;
         let bridge = Arc::clone(self);
         let (id, place, why, now) = (card.id, card.place.clone(), why.to_owned(), self.clock.now());
         let was_fallback = card.fallback;
@@ -453,7 +441,7 @@ impl Bridge {
         let (CardState::Live, Some(at)) = (card.state, card.at()) else { return Ok(JobEnd::Done) };
         let Some(platform) = self.platforms.get(&card.install).cloned() else { return Ok(JobEnd::Done) };
         let now = self.clock.now();
-        let (rev, settled) = (interaction.rev, is_settled(&interaction.machine));
+        let rev = interaction.rev;
         let id = card.id;
         let copies = self.store.read(|tx| Box::pin(async move { tx.copies_of(id).await })).await?;
         let confirm_due = card.confirm.is_some_and(|at| at <= now);
@@ -470,25 +458,18 @@ impl Bridge {
         let Some(drawn) = self.draw_and_store(&platform, &card, &interaction, &view, rev, None).await? else {
             return Ok(JobEnd::Done);
         };
-        let mut result = platform.edit(&at, &drawn).await;
-        if let Err(ChatError::Payload { code, pointer }) = &result {
-            tracing::error!(
-                install = card.install,
-                code,
-                pointer,
-                "an edit was refused; a plainer one is tried"
-            );
-            let plain = Drawn { body: drawn.compact.clone(), ..drawn.clone() };
-            result = platform.edit(&at, &plain).await;
-        }
-        match result {
+        match platform.edit(&at, &drawn).await {
             Ok(()) => {
                 for copy in &copies {
                     self.edit_copy(&platform, copy, &drawn).await?;
                 }
-                // An earlier edit may still land after this one: the final state goes once more.
-                let confirm =
-                    (settled && card.editing.is_some() && !confirm_due).then(|| now.plus(CONFIRM_AFTER));
+                // An earlier edit may still land after this one: what is true then goes once more. A newer
+                // edit that worked does not end that doubt.
+                let confirm = match card.confirm {
+                    _ if confirm_due => None,
+                    _ if card.editing.is_some() => Some(now.plus(CONFIRM_AFTER)),
+                    pending => pending,
+                };
                 let newest = self
                     .store
                     .write(move |tx| {

@@ -32,15 +32,13 @@ impl Bridge {
         if let Err(wait) = platform.reserve(&Call::Tell) {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
+        // Later nobody looks at the channel for it any more: a direct message.
+        let fresh = now.since(click.received) < REPLY_LIFE;
         let to = Person {
             user: click.chat_user.clone(),
-            channel: click.channel.clone(),
-            thread: click.thread.clone(),
-            reply: click
-                .reply
-                .clone()
-                .filter(|_| now.since(click.received) < REPLY_LIFE)
-                .map(SecretString::from),
+            channel: click.channel.clone().filter(|_| fresh),
+            thread: click.thread.clone().filter(|_| fresh),
+            reply: click.reply.clone().filter(|_| fresh).map(SecretString::from),
         };
         Ok(match platform.tell(&to, &notice).await {
             Ok(()) => JobEnd::Done,

@@ -93,6 +93,7 @@ impl Bridge {
         if !self.finish_attempt(job, result, after, answered.said).await? {
             return Ok(JobEnd::Done);
         }
+        let told_otherwise = attention.is_some();
         match attention {
             Some(what) => self.need_attention(job, &interaction, &claim, &what).await?,
             None => self.all_clear(&format!("answers:{runtime}")).await,
@@ -100,7 +101,7 @@ impl Bridge {
         let end = self.after_step(job, id).await?;
         Ok(match (end, wait) {
             (JobEnd::Retry { error, counted, .. }, wait) => {
-                if job.attempts == TELL_AT && attention_free(&claim) {
+                if job.attempts == TELL_AT && attention_free(&claim) && !told_otherwise {
                     self.notify(&claim, Notice::StillTrying).await?;
                 }
                 JobEnd::Retry { at: self.clock.now().plus(next_try(job.attempts, wait)), error, counted }

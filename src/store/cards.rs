@@ -307,6 +307,11 @@ impl Tx {
         .map(|_| ())
     }
 
+    /// A place took a card. `true`: it was remembered as one that takes none.
+    pub async fn place_works(&mut self, place: &str) -> Result<bool, StoreError> {
+        Ok(exec!(self, "DELETE FROM bad_places WHERE place = $1", place)? == 1)
+    }
+
     /// Stores the tokens of a drawing. Repeating the same drawing stores them again without harm.
     pub async fn insert_tokens(
         &mut self,

@@ -9,6 +9,8 @@ mod architecture;
 #[cfg(test)]
 mod browser;
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod cli;
 #[cfg(test)]
 mod crash;
@@ -24,5 +26,9 @@ mod story_approval;
 mod story_people;
 #[cfg(test)]
 mod story_trouble;
+#[cfg(test)]
+mod wire_a2a;
+#[cfg(test)]
+mod wire_slack;
 #[cfg(test)]
 mod world;

@@ -39,6 +39,24 @@ impl Database {
     }
 }
 
+impl Database {
+    /// Runs one statement over a connection of its own.
+    pub(crate) async fn run(&self, statement: &'static str) {
+        match self {
+            Self::Sqlite { url, .. } => {
+                let mut connection = SqliteConnection::connect(url).await.unwrap();
+                sqlx::query(statement).execute(&mut connection).await.unwrap();
+                connection.close().await.unwrap();
+            }
+            Self::Postgres(database) => {
+                let mut connection = sqlx::PgConnection::connect(database.url()).await.unwrap();
+                sqlx::query(statement).execute(&mut connection).await.unwrap();
+                connection.close().await.unwrap();
+            }
+        }
+    }
+}
+
 impl Backend {
     /// A database with every migration applied.
     pub(crate) async fn fresh(self) -> Database {
