@@ -131,7 +131,7 @@ fn walk(path: &Path, module: &str, found: &mut BTreeMap<String, BTreeSet<Case>>)
         let here = inside.iter().fold(module.to_owned(), |path, (_, name)| format!("{path}::{name}"));
         if let Some(name) = after_visibility(code).strip_prefix("mod ") {
             if let Some(name) = name.strip_suffix(';') {
-                walk(&file_of(path, name, &lines[..at]), &format!("{}::{name}", here), found);
+                walk(&file_of(path, name, &lines[..at]), &format!("{here}::{name}"), found);
             } else if let Some(name) = name.strip_suffix(" {") {
                 inside.push((indent(line), name.to_owned()));
             }
@@ -147,7 +147,7 @@ fn walk(path: &Path, module: &str, found: &mut BTreeMap<String, BTreeSet<Case>>)
                 let comments = before.iter().chain(body).filter_map(|line| comment(line));
                 let mut says = of_text(&comments.collect::<Vec<_>>().join(" "));
                 says.extend(of_name(name));
-                found.insert(format!("{}::{name}", here), says);
+                found.insert(format!("{here}::{name}"), says);
             }
         }
     }

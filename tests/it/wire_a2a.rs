@@ -358,7 +358,7 @@ async fn a2a_case_35_a_refused_token_is_no_loop() {
     assert_eq!(story.a2a.requests_of("SendMessage").len(), 2, "one retry with a fresh token");
     story.pass(Duration::from_secs(55)).await;
     assert_eq!(story.a2a.requests_of("SendMessage").len(), 2, "no loop");
-    story.pass(Duration::from_secs(300)).await;
+    story.pass(Duration::from_mins(5)).await;
     let tries = story.a2a.requests_of("SendMessage").len();
     assert!((8..=14).contains(&tries), "about once a minute: {tries}");
     assert_eq!(story.alerts().await.len(), 1, "{:?}", story.alerts().await);
@@ -393,7 +393,7 @@ async fn a2a_case_38_without_lists_registrations_are_watched() {
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
     assert_eq!(story.recorded(&ask).len(), 1);
-    story.advance(Duration::from_secs(3600));
+    story.advance(Duration::from_hours(1));
     story.tick().await;
     let later = story.a2a.requests_of("ListTasks").len();
     assert!(later > lists && later <= 2 * lists, "{later}");

@@ -46,7 +46,7 @@ async fn slack_case_19_killed_before_the_post(
         assert!(story.a2a.end(&ask.task_id, State::Canceled, None));
         story.watch().await;
     }
-    story.pass(Duration::from_secs(120)).await;
+    story.pass(Duration::from_mins(2)).await;
     assert_eq!(story.slack.cards(RELEASES).len(), usize::from(!ended));
     assert_eq!(story.slack.calls("chat.postMessage").len(), if ended { 1 } else { 2 });
     story.end().await;
@@ -302,7 +302,7 @@ async fn slack_case_36_a_place_that_refuses(#[case] code: &str) {
     story.slack.faults().add(Rule::next("chat.postMessage", refuse(code)));
     let ask = story.asks("deploy_service");
     story.tick().await;
-    story.pass(Duration::from_secs(120)).await;
+    story.pass(Duration::from_mins(2)).await;
     assert_eq!((story.slack.cards(RELEASES).len(), story.slack.cards(OPS).len()), (0, 1));
     let tries = story.slack.calls("chat.postMessage");
     assert_eq!(tries.iter().filter(|call| call.arguments["channel"] == RELEASES).count(), 1, "no loop");
@@ -312,7 +312,7 @@ async fn slack_case_36_a_place_that_refuses(#[case] code: &str) {
     story.deliver().await;
     assert_eq!(story.recorded(&ask).len(), 1);
     // Well again.
-    story.advance(Duration::from_secs(660));
+    story.advance(Duration::from_mins(11));
     story.asks("deploy_site");
     story.tick().await;
     story.pass(Duration::from_secs(2)).await;
@@ -333,7 +333,7 @@ async fn slack_case_37_a_card_that_cannot_be_edited(#[case] code: &str) {
     story.slack.faults().add(Rule::always("chat.update", refuse(code)));
     story.presses("U0DANA", &card, "Deny").await;
     story.deliver().await;
-    story.pass(Duration::from_secs(120)).await;
+    story.pass(Duration::from_mins(2)).await;
     assert_eq!(story.recorded(&ask).len(), 1);
     assert_eq!(story.slack.calls("chat.update").len(), 1);
     let replies: Vec<Message> = story
@@ -373,7 +373,7 @@ async fn slack_case_38_a_missing_scope_stops_one_install() {
         "{alerts:?}"
     );
     story.slack.scope(acme::BOT_TOKEN, "chat:write", true);
-    story.pass(Duration::from_secs(120)).await;
+    story.pass(Duration::from_mins(2)).await;
     assert_eq!(story.slack.cards(RELEASES).len(), 1);
     assert_eq!(story.slack.cards(OPS).len(), 0, "it was not the place's fault");
     story.end().await;

@@ -175,7 +175,7 @@ async fn slack_case_8_a_slow_runtime() {
     assert!(shown.contains("delivering") && !shown.contains("approved"), "{shown}");
     assert!(story.buttons(&card).is_empty());
     story.a2a.faults().clear();
-    story.pass(Duration::from_secs(60)).await;
+    story.pass(Duration::from_mins(1)).await;
     assert_eq!(story.recorded(&ask), [(DANA.to_owned(), true)]);
     assert!(story.reads(&card).contains("approved by"), "{}", story.reads(&card));
     story.end().await;

@@ -78,15 +78,15 @@ pub(super) async fn asked_with(story: &Story, ask: Ask) -> (Opened, Message) {
 }
 
 /// A second install of the same app, in another workspace.
-pub(super) const BETA: &str = r##"
+pub(super) const BETA: &str = r#"
 [[slack]]
 name = "beta"
 bot_token = { env = "BETA" }
 signing_secret = { env = "SIGNING" }
 api_url = "http://SANDBOX/slack/api"
-"##;
+"#;
 
-pub(super) const BETA_ROUTES: &str = r##"
+pub(super) const BETA_ROUTES: &str = r#"
 [[group]]
 name = "release"
 subjects = ["dana@example.com", "kim@example.com"]
@@ -113,7 +113,7 @@ approvers = ["release"]
 when = { runtime = "prod" }
 to = ["slack:acme:#releases"]
 approvers = ["release"]
-"##;
+"#;
 
 /// A story with the installs `beta` and `org` beside `acme`.
 pub(super) async fn three_installs() -> Story {
@@ -134,7 +134,7 @@ pub(super) async fn three_installs() -> Story {
     story
 }
 
-pub(super) const BY_USERGROUP: &str = r##"
+pub(super) const BY_USERGROUP: &str = r#"
 [[group]]
 name = "release"
 slack_usergroups = ["acme:S0RELEASE"]
@@ -151,4 +151,4 @@ slack = ["acme:U0SAM"]
 when = { runtime = "prod" }
 to = ["slack:acme:#releases"]
 approvers = ["release"]
-"##;
+"#;

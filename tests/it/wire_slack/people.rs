@@ -91,7 +91,7 @@ async fn slack_case_48_half_an_hour_later() {
     let (_, card) = story.asked("deploy_service").await;
     story.presses("U0SAM", &card, "Approve").await;
     story.deliver_only(&[JobKind::Decide]).await;
-    story.advance(Duration::from_secs(31 * 60));
+    story.advance(Duration::from_mins(31));
     story.deliver().await;
     assert_eq!(story.slack.calls("response_url").len(), 0);
     assert_eq!(story.slack.calls("chat.postEphemeral").len(), 0);
