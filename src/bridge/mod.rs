@@ -3,6 +3,7 @@
 //! Invariant: one transaction decides and writes the jobs; workers do the talking; nothing held in
 //! memory is needed to answer correctly (what is cached here is only ever re-read).
 
+pub mod alerts;
 pub mod audit;
 pub mod cards;
 pub mod carrier;

@@ -208,6 +208,9 @@ impl Bridge {
                 if let Err(error) = self.store.sweep(self.clock.now(), KEEP).await {
                     tracing::warn!(%error, "old rows could not be deleted");
                 }
+                if let Err(error) = self.tend_alerts().await {
+                    tracing::warn!(%error, "alerts could not be tended");
+                }
                 if minute % HOURLY == 0 {
                     match self.store.read(|tx| Box::pin(async move { tx.audit_head().await })).await {
                         Ok(head) => tracing::info!(seq = head.seq, hash = head.hash, "audit head"),

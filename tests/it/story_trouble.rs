@@ -421,3 +421,38 @@ async fn stale_reads_after_an_answer(#[values(Backend::Sqlite, Backend::Postgres
     assert!(story.reads(&card).contains("approved by"), "{}", story.reads(&card));
     story.end().await;
 }
+
+/// Alerts end: one about an event after an hour, one about unrouted interactions when none is left.
+#[rstest]
+#[tokio::test]
+async fn alerts_end(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    const NO_ROUTE: &str = r##"
+[[person]]
+subject = "dana@example.com"
+slack = ["acme:U0DANA"]
+
+[[route]]
+when = { tool = "something_else" }
+to = ["slack:acme:#releases"]
+approvers = ["owner"]
+"##;
+    let story = Story::with(on, Wants { people_and_routes: NO_ROUTE, ..Wants::default() }).await;
+    let ask = story.asks("deploy_service");
+    story.tick().await;
+    let bridge = &story.service.bridge;
+    bridge.store_unreadable("slack:interactivity", b"not a payload").await.unwrap();
+    let keys = async || {
+        let alerts = bridge.store.read(|tx| Box::pin(async move { tx.alerts().await })).await.unwrap();
+        alerts.into_iter().map(|alert| alert.key).collect::<Vec<_>>()
+    };
+    bridge.tend_alerts().await.unwrap();
+    assert_eq!(keys().await, ["unreadable:slack:interactivity", "unrouted:prod"]);
+    story.a2a.end(&ask.task_id, countersign::sandbox::a2a::State::Canceled, None);
+    story.tick().await;
+    bridge.tend_alerts().await.unwrap();
+    assert_eq!(keys().await, ["unreadable:slack:interactivity"]);
+    story.advance(Duration::from_hours(1));
+    bridge.tend_alerts().await.unwrap();
+    assert_eq!(keys().await, Vec::<String>::new());
+    story.end().await;
+}
