@@ -9,7 +9,9 @@
 //!   one is a copy and is removed;
 //! - the lease was lost while posting: the completion finds the card live elsewhere and removes its own;
 //! - an edit's outcome is unknown (also one in flight at a crash): the newest state is sent again, and
-//!   once more a minute later, because the lost one may still land, also after edits that worked.
+//!   once more a minute later, because the lost one may still land, also after edits that worked;
+//! - the interaction reopens while its card is found to be no longer wanted: that is written under the
+//!   interaction's lock, so that either the reopening finds the card unposted or the card stays queued.
 
 use super::click::JobEnd;
 use super::effects::priority;
@@ -68,13 +70,10 @@ impl Bridge {
             return Ok(JobEnd::Done);
         };
         let Some(platform) = self.platforms.get(&card.install).cloned() else {
-            return self.place_refused(&card, &interaction, "install not configured").await;
+            return self.place_refused(&card, &interaction, "install not configured", false).await;
         };
         match (card.state, card.posting) {
-            (CardState::Queued, _) if is_settled(&interaction.machine) => {
-                self.set_state(card.id, CardState::Unposted).await?;
-                Ok(JobEnd::Done)
-            }
+            (CardState::Queued, _) if is_settled(&interaction.machine) => self.not_wanted(&card).await,
             (CardState::Posting, Some(sent)) => {
                 self.find_post(job, &platform, &card, &interaction, sent).await
             }
@@ -347,10 +346,26 @@ impl Bridge {
         interaction: &Interaction,
     ) -> Result<JobEnd, StoreError> {
         if is_settled(&interaction.machine) {
-            self.set_state(card.id, CardState::Unposted).await?;
-            return Ok(JobEnd::Done);
+            return self.not_wanted(card).await;
         }
         self.post_now(job, platform, card, interaction).await
+    }
+
+    /// A card that was never posted is not wanted any more, unless the interaction is open again.
+    async fn not_wanted(&self, card: &CardRow) -> Result<JobEnd, StoreError> {
+        let (id, interaction, now) = (card.id, card.interaction, self.clock.now());
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let current = tx.interaction(interaction, true).await?;
+                    if current.is_some_and(|current| !is_settled(&current.machine)) {
+                        return Ok(JobEnd::paced(now));
+                    }
+                    tx.set_card_state(id, CardState::Unposted).await?;
+                    Ok(JobEnd::Done)
+                })
+            })
+            .await
     }
 
     /// A post did not work. `sent` when the row says that a send was under way.
@@ -376,7 +391,10 @@ impl Bridge {
             ChatError::Auth { code, needed } => self.credentials_refused(card, &code, &needed).await,
             ChatError::Unavailable { what } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), what)),
             ChatError::Unreadable { code } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), code)),
-            other => self.place_refused(card, interaction, &other.to_string()).await,
+            other => {
+                let bad = matches!(other, ChatError::Place { .. });
+                self.place_refused(card, interaction, &other.to_string(), bad).await
+            }
         }
     }
 
@@ -398,12 +416,14 @@ impl Bridge {
         })
     }
 
-    /// A place takes no card: it is marked, operators are told, and the route's fallback is used.
+    /// A place takes no card: operators are told, and the route's fallback is used. `bad` when that is about
+    /// the place, not about this card: it is marked until a later card is taken there.
     async fn place_refused(
         self: &Arc<Self>,
         card: &CardRow,
         interaction: &Interaction,
         why: &str,
+        bad: bool,
     ) -> Result<JobEnd, StoreError> {
         self.alert(&place_alert(&card.place), &format!("{} takes no card: {why}", card.place)).await;
         let bridge = Arc::clone(self);
@@ -417,7 +437,9 @@ impl Bridge {
             .write(move |tx| {
                 Box::pin(async move {
                     tx.set_card_state(id, CardState::Failed).await?;
-                    tx.mark_place(&place, &why, now, now.plus(BAD_PLACE_CHECK)).await?;
+                    if bad {
+                        tx.mark_place(&place, &why, now, now.plus(BAD_PLACE_CHECK)).await?;
+                    }
                     let Some(current) = tx.interaction(interaction, true).await? else { return Ok(()) };
                     if was_fallback || is_settled(&current.machine) {
                         return Ok(());
@@ -438,6 +460,9 @@ impl Bridge {
         let Some((card, interaction)) = self.load_card(CardId(job.reference)).await? else {
             return Ok(JobEnd::Done);
         };
+        if card.state == CardState::Frozen {
+            return self.reply_final(job, &card, &interaction).await;
+        }
         let (CardState::Live, Some(at)) = (card.state, card.at()) else { return Ok(JobEnd::Done) };
         let Some(platform) = self.platforms.get(&card.install).cloned() else { return Ok(JobEnd::Done) };
         let now = self.clock.now();
@@ -460,8 +485,9 @@ impl Bridge {
         };
         match platform.edit(&at, &drawn).await {
             Ok(()) => {
+                let mut later = None;
                 for copy in &copies {
-                    self.edit_copy(&platform, copy, &drawn).await?;
+                    later = later.or(self.edit_copy(job, &platform, copy, &drawn).await?);
                 }
                 // An earlier edit may still land after this one: what is true then goes once more. A newer
                 // edit that worked does not end that doubt.
@@ -470,52 +496,99 @@ impl Bridge {
                     _ if card.editing.is_some() => Some(now.plus(CONFIRM_AFTER)),
                     pending => pending,
                 };
+                let alert = format!("edit:{}", card.install);
                 let newest = self
                     .store
                     .write(move |tx| {
                         Box::pin(async move {
                             tx.edited(id, rev, confirm).await?;
+                            tx.clear(&alert).await?;
                             Ok(tx.card(id).await?.is_some())
                         })
                     })
                     .await?;
                 let again = self.load_card(id).await?.is_some_and(|(_, interaction)| interaction.rev != rev);
-                Ok(match (again, confirm) {
-                    (true, _) => JobEnd::paced(now),
-                    (false, Some(at)) if newest => JobEnd::paced(at),
+                Ok(match (again, later, confirm) {
+                    (true, ..) => JobEnd::paced(now),
+                    (false, Some(later), _) => later,
+                    (false, None, Some(at)) if newest => JobEnd::paced(at),
                     _ => JobEnd::Done,
                 })
             }
-            Err(error) => self.edit_failed(job, &platform, &card, &interaction, &drawn, error).await,
+            Err(error) => self.edit_failed(job, &card, &interaction, error).await,
         }
     }
 
+    /// Edits a second copy; when to try again if it did not work.
     async fn edit_copy(
         &self,
+        job: &Job,
         platform: &Arc<dyn ChatPlatform>,
         copy: &MessageRef,
         drawn: &Drawn,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<JobEnd>, StoreError> {
+        let now = self.clock.now();
         match platform.edit(copy, drawn).await {
+            Ok(()) => Ok(None),
             Err(ChatError::Gone { .. } | ChatError::NotEditable { .. }) => {
                 let copy = copy.clone();
-                self.store.write(move |tx| Box::pin(async move { tx.delete_copy(&copy).await })).await
+                self.store.write(move |tx| Box::pin(async move { tx.delete_copy(&copy).await })).await?;
+                Ok(None)
             }
+            Err(ChatError::Paced { after }) => Ok(Some(JobEnd::paced(now.plus(after)))),
+            Err(
+                error @ (ChatError::Unavailable { .. } | ChatError::Unknown { .. } | ChatError::Auth { .. }),
+            ) => Ok(Some(JobEnd::again(now.plus(backoff(job.attempts)), error.to_string()))),
             Err(error) => {
                 tracing::warn!(install = platform.install(), %error, "a copy could not be edited");
-                Ok(())
+                Ok(None)
             }
-            Ok(()) => Ok(()),
         }
+    }
+
+    /// A card that can never be edited again gets its final state as a reply beneath it, once.
+    async fn reply_final(
+        self: &Arc<Self>,
+        job: &Job,
+        card: &CardRow,
+        interaction: &Interaction,
+    ) -> Result<JobEnd, StoreError> {
+        let (now, rev, id) = (self.clock.now(), interaction.rev, card.id);
+        if !is_settled(&interaction.machine) || card.shown_rev == Some(rev) {
+            return Ok(JobEnd::Done);
+        }
+        let (Some(at), Some(platform)) = (card.at(), self.platforms.get(&card.install).cloned()) else {
+            return Ok(JobEnd::Done);
+        };
+        if let Err(wait) = platform.reserve(&Call::Post { channel: &at.channel }) {
+            return Ok(JobEnd::paced(now.plus(wait)));
+        }
+        let view = self.card_of(interaction, &card.install);
+        let drawn = platform.draw(&view, &Marks { card: id, rev, tokens: vec![] });
+        let to = Destination { channel: at.channel, thread: Some(at.message) };
+        match platform.post(&to, &drawn, id, rev).await {
+            Err(ChatError::Paced { after }) => return Ok(JobEnd::paced(now.plus(after))),
+            Err(ChatError::Unavailable { what }) => {
+                return Ok(JobEnd::again(now.plus(backoff(job.attempts)), what));
+            }
+            Err(ChatError::Auth { code, needed }) => {
+                return self.credentials_refused(card, &code, &needed).await;
+            }
+            // It may be there, or never will be.
+            Err(error) => {
+                tracing::warn!(install = card.install, %error, "the outcome could not be put into the thread");
+            }
+            Ok(_) => {}
+        }
+        self.store.write(move |tx| Box::pin(async move { tx.replied(id, rev).await })).await?;
+        Ok(JobEnd::Done)
     }
 
     async fn edit_failed(
         self: &Arc<Self>,
         job: &Job,
-        platform: &Arc<dyn ChatPlatform>,
         card: &CardRow,
         interaction: &Interaction,
-        drawn: &Drawn,
         error: ChatError,
     ) -> Result<JobEnd, StoreError> {
         let now = self.clock.now();
@@ -541,17 +614,9 @@ impl Bridge {
                 Ok(JobEnd::Done)
             }
             ChatError::NotEditable { code } => {
-                self.set_state(id, CardState::Frozen).await?;
-                if is_settled(&interaction.machine)
-                    && let Some(at) = card.at()
-                {
-                    let to = Destination { channel: at.channel, thread: Some(at.message) };
-                    if let Err(error) = platform.post(&to, drawn, id, interaction.rev).await {
-                        tracing::warn!(install = card.install, %error, "the outcome could not be put into the thread");
-                    }
-                }
                 tracing::warn!(install = card.install, code, "a card can never be edited again");
-                Ok(JobEnd::Done)
+                self.set_state(id, CardState::Frozen).await?;
+                Ok(JobEnd::paced(now))
             }
             other => {
                 self.nothing_edited(id, had_unknown).await?;
@@ -600,7 +665,7 @@ impl Bridge {
         interaction: &Interaction,
     ) -> Result<(), StoreError> {
         self.alert(
-            &format!("card:{}", card.id),
+            &format!("card:{}", interaction.id),
             &format!("the last card of interaction {} was deleted in {}", interaction.id.short(), card.place),
         )
         .await;

@@ -3,13 +3,18 @@
 //! Invariant: a job is finished by the worker that holds its newest lease, or by nobody; a crash is an
 //! expired lease. So delivery is at least once, and every effect has a durable key.
 //!
-//! Known race: a worker is paused past its lease and goes on. Its result is dropped by the fence; what
-//! it did outside is recognised by the key (answers) or found and removed (cards).
+//! Known races and the decisions taken:
+//! - a worker is paused past its lease and goes on: it is not stopped in the middle, because only its own
+//!   end sees what it did outside. The fence drops its result; what it did is recognised by the key
+//!   (answers) or found and removed (cards);
+//! - an answer that had nothing to deliver is wanted again while its job ends: the job goes only under the
+//!   lock of the interaction, and stays when the answer is live.
 
 use super::Bridge;
+use super::cards::backoff;
 use super::click::JobEnd;
-use crate::domain::ids::ClickId;
-use crate::store::StoreError;
+use crate::domain::ids::{AnswerId, ClickId};
+use crate::store::{StoreError, Tx};
 use crate::store::jobs::{Job, JobKind};
 use futures_util::{FutureExt, future};
 use std::panic::AssertUnwindSafe;
@@ -51,26 +56,25 @@ impl Bridge {
             // Registered before the query, or a job committed between the two is slept over.
             let woken = self.store.wake.next();
             let free = AT_ONCE.saturating_sub(running.len());
-            let claimed = if free == 0 {
-                0
-            } else {
-                match self.claim_jobs(&JobKind::ALL, free).await {
-                    Ok(jobs) => {
-                        let count = jobs.len();
-                        for job in jobs {
-                            let bridge = Arc::clone(self);
-                            running.spawn(async move { bridge.run(job).await });
-                        }
-                        count
+            if free == 0 {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    _ = running.join_next() => {}
+                }
+                continue;
+            }
+            match self.claim_jobs(&JobKind::ALL, free).await {
+                Ok(jobs) => {
+                    let full = jobs.len() == free;
+                    for job in jobs {
+                        let bridge = Arc::clone(self);
+                        running.spawn(async move { bridge.run(job).await });
                     }
-                    Err(error) => {
-                        tracing::warn!(%error, "jobs could not be claimed");
-                        0
+                    if full {
+                        continue;
                     }
                 }
-            };
-            if claimed > 0 && claimed == free {
-                continue;
+                Err(error) => tracing::warn!(%error, "jobs could not be claimed"),
             }
             let pause = self.pause().await;
             tokio::select! {
@@ -101,16 +105,24 @@ impl Bridge {
 
     /// Runs one job under its lease, and completes it.
     async fn run(self: &Arc<Self>, job: Job) {
-        let work = AssertUnwindSafe(self.work_on(&job)).catch_unwind();
-        let end = tokio::select! {
-            end = work => end,
-            () = self.keep(&job) => {
-                metrics::counter!("countersign_jobs_fenced_total").increment(1);
-                return;
+        let end = {
+            let work = AssertUnwindSafe(self.work_on(&job)).catch_unwind();
+            tokio::pin!(work);
+            tokio::select! {
+                end = &mut work => end,
+                () = self.keep(&job) => {
+                    tracing::warn!(job = job.id, kind = job.kind.as_str(), "a job's lease was lost while it ran");
+                    work.await
+                }
             }
         };
         let end = match end {
             Ok(Ok(end)) => end,
+            Ok(Err(error)) if !(error.is_transient() || matches!(error, StoreError::Conflict(_))) => {
+                // The same again will hardly do: seldom, and seen.
+                tracing::error!(job = job.id, kind = job.kind.as_str(), %error, "a job met what it cannot read");
+                JobEnd::again(self.clock.now().plus(backoff(job.attempts)), error.to_string())
+            }
             Ok(Err(error)) => {
                 tracing::warn!(job = job.id, kind = job.kind.as_str(), %error, "a job met the database");
                 JobEnd::Retry {
@@ -148,6 +160,7 @@ impl Bridge {
             .write(move |tx| {
                 Box::pin(async move {
                     match end {
+                        JobEnd::Done if job.kind == JobKind::Answer => answer_done(tx, &job).await,
                         JobEnd::Done => tx.done(&job).await,
                         JobEnd::Retry { at, error, counted } => tx.retry(&job, at, &error, counted).await,
                         JobEnd::Dead(error) => {
@@ -187,4 +200,18 @@ impl Bridge {
             JobKind::Notice => self.tell(job).await,
         }
     }
+}
+
+/// Ends an answer's job, unless the answer has become live again meanwhile: whoever made it so found
+/// this job and queued none. Both hold the interaction's lock while they look.
+async fn answer_done(tx: &mut Tx, job: &Job) -> Result<bool, StoreError> {
+    let id = AnswerId(job.reference);
+    if let Some(answer) = tx.answer(id).await?
+        && let Some(interaction) = tx.interaction(answer.interaction, true).await?
+        && interaction.machine.claim().is_some_and(|claim| claim.answer == id)
+    {
+        let now = tx.now().await?;
+        return tx.retry(job, now, "live again", false).await;
+    }
+    tx.done(job).await
 }

@@ -145,6 +145,16 @@ impl Bridge {
             Effect::Probe { answer } if tx.pending_for(answer.0).await? == 0 => {
                 self.queue_answer(tx, interaction, *answer, at).await
             }
+            Effect::Reopened => {
+                // What had ended before it could be posted is wanted after all.
+                for card in tx.cards_of(interaction.id).await? {
+                    if card.state == CardState::Unposted {
+                        tx.set_card_state(card.id, CardState::Queued).await?;
+                        self.queue_post(tx, card.id, at).await?;
+                    }
+                }
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -182,8 +192,12 @@ impl Bridge {
             (_, false) => (priority::INTERIM, at),
         };
         for card in tx.cards_of(interaction.id).await? {
-            // A queued card is drawn when it is sent; a posting one is edited once it is found.
-            if matches!(card.state, CardState::Live | CardState::Posting) {
+            // A queued card is drawn when it is sent; a posting one is edited once it is found. Beneath one
+            // that cannot be edited the final state is put as a reply.
+            let settled = super::is_settled(&interaction.machine);
+            if matches!(card.state, CardState::Live | CardState::Posting)
+                || (settled && card.state == CardState::Frozen)
+            {
                 tx.queue_edit(card.id.0, &card_group(card.id), 1, urgency, when).await?;
             }
         }
@@ -263,6 +277,7 @@ impl Bridge {
                 let State::Settled { how, .. } = &interaction.machine.state else { return Ok(()) };
                 metrics::counter!("countersign_settled_total", "outcome" => how.outcome().as_str())
                     .increment(1);
+                tx.clear(&format!("card:{}", interaction.id)).await?;
                 let row = Row {
                     event: "settled",
                     subject: match how {

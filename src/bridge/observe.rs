@@ -225,6 +225,11 @@ impl Bridge {
         if !tx.insert_card(card, id, place, install, fallback, now).await? {
             return Ok(false);
         }
+        self.queue_post(tx, card, now).await?;
+        Ok(true)
+    }
+
+    pub(super) async fn queue_post(&self, tx: &mut Tx, card: CardId, now: Millis) -> Result<(), StoreError> {
         tx.queue(NewJob {
             kind: JobKind::Post,
             group: super::card_group(card),
@@ -234,8 +239,7 @@ impl Bridge {
             payload: json!({}),
             available: now,
         })
-        .await?;
-        Ok(true)
+        .await
     }
 }
 

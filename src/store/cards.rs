@@ -272,6 +272,12 @@ impl Tx {
         Ok(exec!(self, EDITED, id.0, rev, confirm.map(|at| at.0))? == 1)
     }
 
+    /// The final state stands beneath a card that cannot be edited.
+    pub async fn replied(&mut self, id: CardId, rev: i64) -> Result<(), StoreError> {
+        exec!(self, "UPDATE cards SET shown_rev = $2 WHERE id = $1 AND state = 'frozen'", id.0, rev)
+            .map(|_| ())
+    }
+
     /// The post that was announced did not happen: it waits again.
     pub async fn post_not_sent(&mut self, id: CardId) -> Result<(), StoreError> {
         exec!(
@@ -287,7 +293,7 @@ impl Tx {
         exec!(self, "UPDATE cards SET editing_ms = NULL WHERE id = $1", id.0).map(|_| ())
     }
 
-    /// Remembers that a place takes no cards, until a look shows otherwise.
+    /// Remembers that a place took no card, until one is taken there.
     pub async fn mark_place(
         &mut self,
         place: &str,
