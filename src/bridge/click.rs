@@ -31,6 +31,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The alert about presses that belong to no install.
+pub(super) const NOT_INSTALLED: &str = "not_installed";
 /// How long "could not be checked" is tried again before the clicker is told so.
 const CHECK_FOR: Duration = Duration::from_secs(30);
 
@@ -68,14 +70,16 @@ impl Bridge {
     ) -> Result<bool, StoreError> {
         let id = ClickId(self.ids.uuid());
         let now = self.clock.now();
-        let by_payload = self.directory.install_of(&pressed, verified_by);
         let verified_by = verified_by.to_vec();
+        let bridge = Arc::clone(self);
         self.store
             .write(move |tx| {
                 Box::pin(async move {
                     let token = tx.token(&pressed.token).await?;
                     // A token of an install that this secret does not speak for is no token here.
                     let token = token.filter(|token| verified_by.contains(&token.install));
+                    let of_token = token.as_ref().map(|token| token.install.as_str());
+                    let by_payload = bridge.directory.install_of(&pressed, &verified_by, of_token);
                     let install = match (&token, &by_payload) {
                         (Some(token), Some(named)) if *named == token.install => Some(named.clone()),
                         (Some(token), None) => Some(token.install.clone()),
@@ -150,6 +154,8 @@ impl Bridge {
         }
         let install = click.install.clone().unwrap_or_default();
         let Some(platform) = self.platforms.get(&install).cloned() else {
+            let text = "somebody pressed where no configured install of ours is known; nothing was sent";
+            self.alert(NOT_INSTALLED, text).await;
             return self.refuse_early(click, Rule::Person, "not_installed", Notice::NotInstalled, now).await;
         };
         let Some(pressed) = click.pressed.clone() else {
@@ -179,10 +185,11 @@ impl Bridge {
         let profile = self.profile(&platform, &by).await;
         click.realm = profile.key.as_ref().map(|key| key.realm.clone());
         let found = route(&self.rules.routes, &interaction.key, &interaction.form).cloned();
+        let (subject, standing) = self.linked(&profile);
         let facts = Facts {
-            subject: self.linked(&install, &profile),
+            subject,
             memberships: self.memberships(&platform, found.as_ref(), &click.chat_user).await,
-            standing: profile.standing,
+            standing,
             install: install.clone(),
         };
         let voters = self.voters(&interaction, found.as_ref(), &action).await?;
@@ -193,7 +200,8 @@ impl Bridge {
             .write(move |tx| {
                 Box::pin(async move {
                     let Some(mut interaction) = tx.interaction(pressed.interaction, true).await? else {
-                        return Ok(JobEnd::Done);
+                        // Deleted since it was read: the next run refuses the click.
+                        return Ok(JobEnd::paced(now));
                     };
                     let judged = bridge.judge_press(&interaction, &click, &action, &facts);
                     let policy = found.as_ref().map(|route| policy_hash(route, &bridge.rules.groups));
@@ -312,9 +320,9 @@ impl Bridge {
         let profile = self.profile(&platform, &by).await;
         let found = route(&self.rules.routes, &interaction.key, &interaction.form);
         let memberships = self.memberships(&platform, found, &click.chat_user).await;
-        let subject = self.linked(&install, &profile);
+        let (subject, standing) = self.linked(&profile);
         // Without a realm nothing can be said of the link.
-        if subject.is_none() && profile.standing == Standing::Unknown {
+        if subject.is_none() && standing == Standing::Unknown {
             return Ok(Right::Unknown);
         }
         // Linked to somebody else by now: the click was made as the subject stored with it.
@@ -330,7 +338,7 @@ impl Bridge {
             route: found,
             groups: &self.rules.groups,
             subject: subject.as_ref(),
-            standing: profile.standing,
+            standing,
             memberships: &memberships,
             install: Some(&install),
             action,
@@ -477,7 +485,13 @@ async fn learn_message(
 impl Directory {
     /// The install that a payload names, among those whose secret verified it: by enterprise for an
     /// install of a whole organisation, else by team.
-    fn install_of(&self, pressed: &Pressed, verified_by: &[String]) -> Option<String> {
+    /// Where several fit (one workspace configured twice), the one whose card was pressed.
+    fn install_of(
+        &self,
+        pressed: &Pressed,
+        verified_by: &[String],
+        of_token: Option<&str>,
+    ) -> Option<String> {
         let fits = |identity: &Identity| {
             if pressed.org_install {
                 identity.enterprise.is_some() && identity.enterprise == pressed.enterprise
@@ -487,6 +501,10 @@ impl Directory {
         };
         let known: Vec<(&String, Option<Identity>)> =
             verified_by.iter().map(|install| (install, self.identity(install))).collect();
+        let of_token = known.iter().find(|(install, _)| of_token == Some(install.as_str()));
+        if let Some((install, _)) = of_token.filter(|(_, identity)| identity.as_ref().is_none_or(fits)) {
+            return Some((*install).clone());
+        }
         if let Some((install, _)) = known.iter().find(|(_, identity)| identity.as_ref().is_some_and(fits)) {
             return Some((*install).clone());
         }

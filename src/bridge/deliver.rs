@@ -14,8 +14,8 @@ use super::Bridge;
 use super::cards::backoff;
 use super::click::JobEnd;
 use crate::domain::ids::{AnswerId, ClickId};
-use crate::store::{StoreError, Tx};
 use crate::store::jobs::{Job, JobKind};
+use crate::store::{StoreError, Tx};
 use futures_util::{FutureExt, future};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -51,6 +51,9 @@ impl Bridge {
     /// Works until told to stop; then finishes what it has begun. Each job is a task of its own: one that
     /// waits for a connection must go on while this loop waits for one too.
     pub async fn work(self: &Arc<Self>, stop: CancellationToken) {
+        if let Err(error) = self.hurry_answers(None).await {
+            tracing::warn!(%error, "answers that wait for operators are tried again at their time");
+        }
         let mut running = JoinSet::new();
         while !stop.is_cancelled() {
             // Registered before the query, or a job committed between the two is slept over.
@@ -160,7 +163,7 @@ impl Bridge {
             .write(move |tx| {
                 Box::pin(async move {
                     match end {
-                        JobEnd::Done if job.kind == JobKind::Answer => answer_done(tx, &job).await,
+                        JobEnd::Done if job.kind == JobKind::Answer => end_answer(tx, &job).await,
                         JobEnd::Done => tx.done(&job).await,
                         JobEnd::Retry { at, error, counted } => tx.retry(&job, at, &error, counted).await,
                         JobEnd::Dead(error) => {
@@ -203,8 +206,9 @@ impl Bridge {
 }
 
 /// Ends an answer's job, unless the answer has become live again meanwhile: whoever made it so found
-/// this job and queued none. Both hold the interaction's lock while they look.
-async fn answer_done(tx: &mut Tx, job: &Job) -> Result<bool, StoreError> {
+/// this job and queued none. Both hold the interaction's lock while they look. `false` when the lease
+/// has passed to another worker.
+pub async fn end_answer(tx: &mut Tx, job: &Job) -> Result<bool, StoreError> {
     let id = AnswerId(job.reference);
     if let Some(answer) = tx.answer(id).await?
         && let Some(interaction) = tx.interaction(answer.interaction, true).await?

@@ -66,6 +66,8 @@ pub struct Directory {
     groups: Mutex<HashMap<GroupKey, (Millis, BTreeSet<String>)>>,
     /// When a finished pass over a runtime was last stored by this process.
     noted: Mutex<HashMap<String, Millis>>,
+    /// Which description of each runtime this process has worked with.
+    generations: Mutex<HashMap<String, u64>>,
 }
 
 impl Directory {
@@ -87,6 +89,12 @@ impl Directory {
         }
         noted.insert(runtime.to_owned(), now);
         true
+    }
+
+    /// Whether a runtime's self-description is another than at the last call.
+    pub(super) fn described_anew(&self, runtime: &str, generation: u64) -> bool {
+        let mut known = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(runtime.to_owned(), generation).is_some_and(|before| before != generation)
     }
 
     pub fn set_identity(&self, install: &str, identity: Identity) {
@@ -175,24 +183,22 @@ impl Bridge {
         }
     }
 
-    /// The subject that a chat account is linked to. The account is matched by the immutable pair
-    /// (enterprise or team, user), never by a name.
-    pub(super) fn linked(&self, install: &str, profile: &Profile) -> Option<Subject> {
-        let key = profile.key.as_ref()?;
-        let own = self.directory.identity(install)?;
-        self.rules
-            .people
-            .links()
-            .iter()
-            .filter(|link| link.user == key.user)
-            .find(|link| {
-                let realm = if link.install == install {
-                    Some(own.realm().to_owned())
-                } else {
-                    self.directory.identity(&link.install).map(|identity| identity.realm().to_owned())
-                };
-                realm.as_deref() == Some(key.realm.as_str())
-            })
-            .map(|link| link.subject.clone())
+    /// The subject that a chat account is linked to, and what can be said of the account. The account is
+    /// matched by the immutable pair (enterprise or team, user), never by a name. A link whose install has
+    /// not yet told who we are there may be this account's or not: then nothing can be said.
+    pub(super) fn linked(&self, profile: &Profile) -> (Option<Subject>, Standing) {
+        let Some(key) = profile.key.as_ref() else { return (None, profile.standing) };
+        let mut standing = profile.standing;
+        for link in self.rules.people.links().iter().filter(|link| link.user == key.user) {
+            match self.directory.identity(&link.install) {
+                Some(identity) if identity.realm() == key.realm => {
+                    return (Some(link.subject.clone()), profile.standing);
+                }
+                Some(_) => {}
+                None if standing == Standing::Member => standing = Standing::Unknown,
+                None => {}
+            }
+        }
+        (None, standing)
     }
 }

@@ -92,7 +92,8 @@ impl Bridge {
         };
         let profile = self.profile(&platform, &PressedBy { user: user.clone(), home_team: None }).await;
         let memberships = self.memberships(&platform, found, user).await;
-        let linked = self.linked(install, &profile).filter(|linked| linked == subject);
+        let (linked, standing) = self.linked(&profile);
+        let linked = linked.filter(|linked| linked == subject);
         let id = interaction.id;
         let cards = self.store.read(|tx| Box::pin(async move { tx.cards_of(id).await })).await?;
         let cut = cards.iter().any(|card| card.cut);
@@ -103,7 +104,7 @@ impl Bridge {
             route: found,
             groups: &self.rules.groups,
             subject: linked.as_ref(),
-            standing: profile.standing,
+            standing,
             memberships: &memberships,
             install: Some(install),
             action,

@@ -26,8 +26,15 @@ impl Bridge {
         let Ok(notice) = serde_json::from_value::<Notice>(job.payload.clone()) else {
             return Ok(JobEnd::Dead("a notice of another version".into()));
         };
-        let Some(platform) = click.install.as_deref().and_then(|install| self.platforms.get(install)) else {
-            return Ok(JobEnd::Dead("no install to tell it in".into()));
+        // Where the install is not known, the press's own address is the only way, and needs no token.
+        let any = || {
+            let reply = click.reply.is_some() && now.since(click.received) < REPLY_LIFE;
+            self.platforms.values().find(|platform| reply && platform.platform() == click.platform)
+        };
+        let known = click.install.as_deref().and_then(|install| self.platforms.get(install));
+        let Some(platform) = known.or_else(any) else {
+            tracing::warn!(click = %id, "a private notice has no way to the person");
+            return Ok(JobEnd::Done);
         };
         if let Err(wait) = platform.reserve(&Call::Tell) {
             return Ok(JobEnd::paced(now.plus(wait)));

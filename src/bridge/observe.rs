@@ -13,7 +13,7 @@ use super::ports::{Seen, TaskReading, TaskState};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Form, Kind};
 use crate::domain::ids::{CardId, InteractionId, RuntimeName, Subject};
-use crate::domain::interaction::{End, Event, Reading};
+use crate::domain::interaction::{Effect, End, Event, Reading};
 use crate::domain::routing::route;
 use crate::store::interactions::{Head, NewInteraction, Phase};
 use crate::store::jobs::{JobKind, NewJob};
@@ -35,7 +35,7 @@ impl Bridge {
                 let key = seen.key.clone();
                 let head = self.store.read(|tx| Box::pin(async move { tx.head(&key).await })).await?;
                 if let Some(head) = &head
-                    && !Self::changes(head, seen, &reading)
+                    && !self.changes(head, seen)
                     && !self.others_open(runtime, &reading.task, head.id).await?
                 {
                     return Ok(());
@@ -54,15 +54,13 @@ impl Bridge {
     }
 
     /// Whether a reading says anything that its row does not.
-    fn changes(head: &Head, seen: &Seen, reading: &TaskReading) -> bool {
-        let seen_as = reading.seen_as.as_ref().map(Subject::as_str);
+    fn changes(&self, head: &Head, seen: &Seen) -> bool {
         let owner = seen.owner.as_ref().map(Subject::as_str);
         head.phase != Phase::Open
             || head.missing
-            || !head.routed
+            || (!head.routed && route(&self.rules.routes, &seen.key, &seen.form).is_some())
             || head.digest != seen.form.digest(&seen.key)
             || (!head.owner_doubt && owner.is_some() && owner != head.owner.as_deref())
-            || (seen_as.is_some() && head.seen_as.is_none())
     }
 
     async fn others_open(
@@ -159,10 +157,7 @@ impl Bridge {
         let merged = merge(&interaction.form, &seen.form);
         let digest = merged.digest(&seen.key);
         let stale = reading.began < interaction.machine.read_at;
-        if !stale && merged != interaction.form {
-            tx.set_form(head.id, &merged, reading.context.as_deref()).await?;
-            interaction.form = merged;
-        }
+        let known_owner = interaction.owner.clone();
         if !head.owner_doubt && !stale {
             match (&interaction.owner, &seen.owner) {
                 (None, Some(owner)) => {
@@ -177,7 +172,19 @@ impl Bridge {
             }
         }
         let event = Event::Read { reading: Reading::Open { digest }, began: reading.began, at: now };
-        self.apply(tx, &mut interaction, event, &Cause::default(), now).await?;
+        let effects = self.apply(tx, &mut interaction, event, &Cause::default(), now).await?;
+        // What has ended keeps the words that were decided about.
+        let ended = super::is_settled(&interaction.machine);
+        if !stale && !ended && merged != interaction.form {
+            tx.set_form(head.id, &merged, reading.context.as_deref()).await?;
+            interaction.form = merged;
+        }
+        if interaction.owner != known_owner && !ended && !effects.contains(&Effect::Redraw) {
+            // For whom the agent works stands on the card.
+            let (same, due) = (interaction.machine.clone(), interaction.read_due);
+            tx.save(&mut interaction, same, true, due, now).await?;
+            self.queue_redraw(tx, &interaction, false, now).await?;
+        }
         if !interaction.routed && !super::is_settled(&interaction.machine) {
             self.queue_cards(tx, head.id, seen, now).await?;
         }

@@ -4,6 +4,10 @@
 //! "not found" closes after two readings at least ten seconds apart, and not at all while it would end
 //! more than half of a runtime's open interactions (and at least three) within a minute.
 //!
+//! Registered tasks are read as the subject they were registered with. That it is not found so says nothing
+//! about an interaction that another view shows; a reading that succeeds names the owner. One that is not
+//! found for an hour is not read any more.
+//!
 //! Known race: a pass takes longer than an interaction lives. Each reading says when it began, and the
 //! state machine ignores the older of two.
 
@@ -14,6 +18,7 @@ use crate::domain::ids::{InteractionId, RuntimeName, Subject};
 use crate::domain::interaction::MISSING;
 use crate::store::StoreError;
 use crate::store::interactions::OpenTask;
+use crate::store::tasks::DueTask;
 use futures_util::stream::{self, StreamExt};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -43,6 +48,14 @@ pub struct Pass {
     pub complete: bool,
 }
 
+/// A task to read, as one view shows it.
+struct Wanted {
+    task: TaskRef,
+    /// An interaction of this view is open or asked to be read.
+    open: bool,
+    registered: Option<DueTask>,
+}
+
 fn mark(task: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     task.hash(&mut hasher);
@@ -62,15 +75,36 @@ impl Bridge {
                 return Ok(pass);
             }
         }
+        if self.directory.described_anew(runtime, connector.generation()) {
+            self.hurry_answers(Some(runtime)).await?;
+        }
         let listed = self.walk_list(&connector, &name, &mut pass).await?;
-        let tasks = self.to_read(&connector, &name, listed.as_ref()).await?;
+        let tasks = self.to_read(&name, listed.as_ref()).await?;
         let readings = self.read_all(&connector, &name, tasks, &mut pass).await;
         self.take_in_singles(&name, readings, &mut pass).await?;
         if pass.complete {
             self.note_pass(&name).await?;
-            self.all_clear(&format!("runtime:{name}")).await;
+            self.clear_what_is_well(&name).await?;
         }
         Ok(pass)
+    }
+
+    /// After a whole pass: the alerts that it shows to be over.
+    async fn clear_what_is_well(&self, runtime: &RuntimeName) -> Result<(), StoreError> {
+        let name = runtime.clone();
+        let (alerts, (answering, unrouted)) = self
+            .store
+            .read(|tx| Box::pin(async move { Ok((tx.alerts().await?, tx.waiting(&name).await?)) }))
+            .await?;
+        let well = [
+            (format!("runtime:{runtime}"), true),
+            (format!("answers:{runtime}"), answering == 0),
+            (format!("unrouted:{runtime}"), unrouted == 0),
+        ];
+        for (key, _) in well.iter().filter(|(key, well)| *well && alerts.iter().any(|a| a.key == *key)) {
+            self.all_clear(key).await;
+        }
+        Ok(())
     }
 
     async fn watch_failed(&self, runtime: &RuntimeName, error: &ConnectorError) {
@@ -128,16 +162,21 @@ impl Bridge {
     /// it, and the registered ones whose time has come.
     async fn to_read(
         &self,
-        connector: &Arc<dyn Connector>,
         runtime: &RuntimeName,
         listed: Option<&HashSet<u64>>,
-    ) -> Result<HashMap<String, TaskRef>, StoreError> {
-        let _ = connector;
+    ) -> Result<Vec<Wanted>, StoreError> {
         let now = self.clock.now();
-        let mut tasks = HashMap::new();
-        let add = |tasks: &mut HashMap<String, TaskRef>, open: OpenTask| {
+        let mut tasks: HashMap<(String, Option<String>), Wanted> = HashMap::new();
+        let view = |task: &str, seen_as: &Option<Subject>| {
+            (task.to_owned(), seen_as.as_ref().map(|subject| subject.as_str().to_owned()))
+        };
+        let add = |tasks: &mut HashMap<_, Wanted>, open: OpenTask| {
             let OpenTask { id: _, task, context, seen_as, external: _ } = open;
-            tasks.entry(task.clone()).or_insert(TaskRef { task, context, seen_as });
+            tasks.entry(view(&task, &seen_as)).or_insert(Wanted {
+                task: TaskRef { task, context, seen_as },
+                open: true,
+                registered: None,
+            });
         };
         let mut after = InteractionId(Uuid::nil());
         loop {
@@ -165,27 +204,29 @@ impl Bridge {
             .store
             .read(|tx| Box::pin(async move { tx.due_tasks(name.as_str(), now, PAGE).await }))
             .await?;
-        for task in registered {
-            tasks.entry(task.task.clone()).or_insert(TaskRef {
-                task: task.task,
-                context: task.context,
-                seen_as: task.subject.as_deref().and_then(|text| Subject::parse(text).ok()),
+        for due in registered {
+            let seen_as = due.subject.as_deref().and_then(|text| Subject::parse(text).ok());
+            let wanted = tasks.entry(view(&due.task, &seen_as)).or_insert_with(|| Wanted {
+                task: TaskRef { task: due.task.clone(), context: due.context.clone(), seen_as },
+                open: false,
+                registered: None,
             });
+            wanted.registered = Some(due);
         }
-        Ok(tasks)
+        Ok(tasks.into_values().collect())
     }
 
     async fn read_all(
         self: &Arc<Self>,
         connector: &Arc<dyn Connector>,
         runtime: &RuntimeName,
-        tasks: HashMap<String, TaskRef>,
+        tasks: Vec<Wanted>,
         pass: &mut Pass,
-    ) -> Vec<TaskReading> {
-        let answers: Vec<_> = stream::iter(tasks.into_values())
-            .map(|task| {
+    ) -> Vec<(Wanted, TaskReading)> {
+        let answers: Vec<_> = stream::iter(tasks)
+            .map(|wanted| {
                 let connector = Arc::clone(connector);
-                async move { connector.read(&task).await }
+                async move { connector.read(&wanted.task).await.map(|reading| (wanted, reading)) }
             })
             .buffer_unordered(READS_AT_ONCE)
             .collect()
@@ -210,10 +251,22 @@ impl Bridge {
     async fn take_in_singles(
         self: &Arc<Self>,
         runtime: &RuntimeName,
-        readings: Vec<TaskReading>,
+        singles: Vec<(Wanted, TaskReading)>,
         pass: &mut Pass,
     ) -> Result<(), StoreError> {
         let now = self.clock.now();
+        let mut readings = vec![];
+        for (wanted, mut reading) in singles {
+            if let Some(registered) = &wanted.registered {
+                self.task_seen(runtime, registered, &reading, now).await?;
+                if let TaskState::Waiting(seen) = &mut reading.state {
+                    seen.owner = seen.owner.take().or_else(|| wanted.task.seen_as.clone());
+                }
+            }
+            if wanted.open || !matches!(reading.state, TaskState::NotFound) {
+                readings.push(reading);
+            }
+        }
         let mut closing: Vec<(String, Millis)> = vec![];
         let mut absent = 0;
         for reading in readings.iter().filter(|reading| matches!(reading.state, TaskState::NotFound)) {
@@ -242,7 +295,7 @@ impl Bridge {
                 ),
             )
             .await;
-        } else if absent == 0 {
+        } else if absent == 0 && pass.complete {
             self.all_clear(&alert).await;
         }
         for reading in readings {
@@ -252,16 +305,16 @@ impl Bridge {
                 .all(|(_, since)| reading.began.since(*since) >= BELIEVED);
             let doubted = braked && !long && matches!(reading.state, TaskState::NotFound);
             pass.doubted += usize::from(doubted);
-            self.task_seen(runtime, &reading, now).await?;
             self.observe(runtime, reading, doubted).await?;
         }
         Ok(())
     }
 
-    /// Plans the next reading of a registered task, and learns its owner from a reading as that subject.
+    /// Plans the next reading of a registered task.
     async fn task_seen(
         &self,
         runtime: &RuntimeName,
+        registered: &DueTask,
         reading: &TaskReading,
         now: Millis,
     ) -> Result<(), StoreError> {
@@ -269,7 +322,11 @@ impl Bridge {
         let next = match &reading.state {
             TaskState::Waiting(_) => Some(now.plus(Duration::from_secs(5))),
             TaskState::Running | TaskState::Unclear => Some(now.plus(Duration::from_mins(1))),
-            TaskState::NotFound => Some(now.plus(MISSING)),
+            TaskState::NotFound => match registered.missing.map(|since| now.since(since)) {
+                Some(missing) if missing >= BELIEVED => None,
+                Some(missing) if missing >= BRAKE_WINDOW => Some(now.plus(Duration::from_mins(1))),
+                _ => Some(now.plus(MISSING)),
+            },
             TaskState::Completed | TaskState::Ended(_) => None,
         };
         let missing = matches!(reading.state, TaskState::NotFound).then_some(now);

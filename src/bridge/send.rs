@@ -15,13 +15,13 @@ use super::effects::Cause;
 use super::observe::reading_of;
 use super::ports::{AnswerOutcome, ConnectorError, Outgoing, TaskReading, TaskRef, TaskState};
 use crate::domain::clock::Millis;
-use crate::domain::ids::AnswerId;
-use crate::domain::interaction::{Action, Attempted, Claim, Effect, Event, Right};
+use crate::domain::ids::{AnswerId, Subject};
+use crate::domain::interaction::{Action, Attempted, Claim, Effect, Event, Right, Sent};
 use crate::domain::notice::Notice;
 use crate::store::StoreError;
 use crate::store::answers::Answer;
 use crate::store::interactions::Interaction;
-use crate::store::jobs::Job;
+use crate::store::jobs::{ATTENTION, Job};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,9 +50,14 @@ impl Bridge {
         let Some(connector) = self.connector(&runtime).cloned() else {
             self.alert(&format!("runtime:{runtime}"), "an answer waits for a runtime that is not configured")
                 .await;
+            let now = self.clock.now();
+            if claim_is_over(&claim, now) {
+                self.expire(&interaction, &claim, now).await?;
+                return self.after_step(job, id).await;
+            }
             return Ok(JobEnd::Retry {
                 at: self.clock.now().plus(STEADY),
-                error: "not configured".into(),
+                error: attention_error("not configured".into()),
                 counted: false,
             });
         };
@@ -68,7 +73,8 @@ impl Bridge {
             Err(error) => return self.not_read(job, &interaction, &claim, error).await,
         };
         let right = self.right_of(&interaction, claim.click, &Action::Decide(claim.decision.clone())).await?;
-        let Some(outgoing) = self.hand_out(job, &answer, &claim, reading, right).await? else {
+        let checked = (right, interaction.owner.clone());
+        let Some(outgoing) = self.hand_out(job, &answer, &claim, reading, checked).await? else {
             // Freed, settled, or not now.
             return self.after_step(job, id).await;
         };
@@ -93,21 +99,31 @@ impl Bridge {
         if !self.finish_attempt(job, result, after, answered.said).await? {
             return Ok(JobEnd::Done);
         }
-        let told_otherwise = attention.is_some();
-        match attention {
-            Some(what) => self.need_attention(job, &interaction, &claim, &what).await?,
+        match &attention {
+            Some(what) => self.need_attention(job, &interaction, &claim, what).await?,
             None => self.all_clear(&format!("answers:{runtime}")).await,
         }
         let end = self.after_step(job, id).await?;
         Ok(match (end, wait) {
             (JobEnd::Retry { error, counted, .. }, wait) => {
-                if job.attempts == TELL_AT && attention_free(&claim) && !told_otherwise {
+                if job.attempts == TELL_AT && attention_free(&claim) && attention.is_none() {
                     self.notify(&claim, Notice::StillTrying).await?;
                 }
+                let error = attention.map_or(error, attention_error);
                 JobEnd::Retry { at: self.clock.now().plus(next_try(job.attempts, wait)), error, counted }
             }
             (end, _) => end,
         })
+    }
+
+    /// What waits because credentials or configuration were wrong is tried again at once: after a
+    /// restart (`None`: of every runtime), and when a runtime's card has changed.
+    pub async fn hurry_answers(&self, runtime: Option<&str>) -> Result<(), StoreError> {
+        let runtime = runtime.map(ToOwned::to_owned);
+        let now = self.clock.now();
+        self.store
+            .write(move |tx| Box::pin(async move { tx.hurry_answers(runtime.as_deref(), now).await }))
+            .await
     }
 
     async fn load_answer(&self, id: AnswerId) -> Result<Option<(Answer, Interaction)>, StoreError> {
@@ -131,7 +147,7 @@ impl Bridge {
         answer: &Answer,
         claim: &Claim,
         reading: TaskReading,
-        right: Right,
+        (right, owner): (Right, Option<Subject>),
     ) -> Result<Option<Outgoing>, StoreError> {
         let bridge = Arc::clone(self);
         let (job, answer, lost) = (job.clone(), answer.clone(), claim.in_flight);
@@ -159,11 +175,14 @@ impl Bridge {
                         return Ok(None);
                     };
                     let proves_nothing = matches!(reading.state, TaskState::NotFound | TaskState::Unclear);
+                    let over = |claim: &Claim| claim.sent == Sent::Never && now > claim.deliver_until;
                     if proves_nothing
-                        && interaction.machine.claim().is_some_and(|claim| claim.ended.is_none())
+                        && interaction.machine.claim().is_some_and(|c| c.ended.is_none() && !over(c))
                     {
                         return Ok(None);
                     }
+                    // The right was judged with another owner: it is judged again first.
+                    let right = if interaction.owner == owner { right } else { Right::Unknown };
                     let event = Event::HandOut { answer: answer.id, at: now, right };
                     let effects = bridge.apply(tx, &mut interaction, event, &cause, now).await?;
                     let Some(claim) = interaction.machine.claim().filter(|claim| claim.answer == answer.id)
@@ -218,7 +237,7 @@ impl Bridge {
                     // The task may wait for the next thing already: its card need not wait for the poll.
                     if let Some(reading) = after {
                         let runtime = interaction.key.runtime.clone();
-                        bridge.write_reading(tx, &runtime, &reading, false, now).await?;
+                        bridge.write_reading(tx, &runtime, &reading, true, now).await?;
                     }
                     Ok(true)
                 })
@@ -246,24 +265,32 @@ impl Bridge {
         error: ConnectorError,
     ) -> Result<JobEnd, StoreError> {
         let now = self.clock.now();
+        // Nothing was ever sent, and the time is over: it is free again without a reading.
+        if claim_is_over(claim, now) {
+            self.expire(interaction, claim, now).await?;
+            return self.after_step(job, claim.answer).await;
+        }
         Ok(match error {
             ConnectorError::Unavailable { what, retry_after } => {
-                if job.attempts == TELL_AT {
-                    self.notify(claim, Notice::StillTrying).await?;
-                }
-                // Nothing was ever sent, and the time is over: it is free again without a reading.
-                if now > claim.deliver_until && !claim.in_flight {
-                    self.expire(interaction, claim, now).await?;
-                    return self.after_step(job, claim.answer).await;
-                }
+                self.still_trying(job, claim).await?;
                 JobEnd::again(now.plus(next_try(job.attempts, retry_after)), what)
             }
             error @ (ConnectorError::Unauthorized { .. } | ConnectorError::Configuration { .. }) => {
                 self.need_attention(job, interaction, claim, &error.to_string()).await?;
-                JobEnd::Retry { at: now.plus(STEADY), error: error.to_string(), counted: true }
+                JobEnd::again(now.plus(STEADY), attention_error(error.to_string()))
             }
-            ConnectorError::Protocol { what } => JobEnd::again(now.plus(next_try(job.attempts, None)), what),
+            ConnectorError::Protocol { what } => {
+                self.still_trying(job, claim).await?;
+                JobEnd::again(now.plus(next_try(job.attempts, None)), what)
+            }
         })
+    }
+
+    async fn still_trying(self: &Arc<Self>, job: &Job, claim: &Claim) -> Result<(), StoreError> {
+        if job.attempts == TELL_AT && attention_free(claim) {
+            self.notify(claim, Notice::StillTrying).await?;
+        }
+        Ok(())
     }
 
     /// `deliver_within` is over and the runtime cannot be read. What was never sent is freed.
@@ -273,9 +300,6 @@ impl Bridge {
         claim: &Claim,
         now: Millis,
     ) -> Result<(), StoreError> {
-        if claim.sent != crate::domain::interaction::Sent::Never || claim.ended.is_some() {
-            return Ok(());
-        }
         let bridge = Arc::clone(self);
         let (id, answer) = (interaction.id, claim.answer);
         self.store
@@ -286,7 +310,7 @@ impl Bridge {
                     let too_late = interaction
                         .machine
                         .claim()
-                        .is_some_and(|c| c.answer == answer && now > c.deliver_until);
+                        .is_some_and(|claim| claim.answer == answer && claim_is_over(claim, now));
                     if too_late {
                         bridge.apply(tx, &mut interaction, event, &Cause::default(), now).await?;
                     }
@@ -309,7 +333,8 @@ impl Bridge {
             &format!("answers to runtime {runtime} are kept and not delivered: {what}"),
         )
         .await;
-        if job.attempts <= 1 { self.notify(claim, Notice::NeedsAttention).await } else { Ok(()) }
+        let tell = attention_free(claim) && (job.attempts <= 1 || job.attempts == TELL_AT);
+        if tell { self.notify(claim, Notice::NeedsAttention).await } else { Ok(()) }
     }
 
     async fn notify(self: &Arc<Self>, claim: &Claim, notice: Notice) -> Result<(), StoreError> {
@@ -319,6 +344,16 @@ impl Bridge {
             .write(move |tx| Box::pin(async move { bridge.queue_notice(tx, click, &notice, now).await }))
             .await
     }
+}
+
+/// Its time is over and nothing of it was ever sent: it may be freed without a reading.
+fn claim_is_over(claim: &Claim, now: Millis) -> bool {
+    now > claim.deliver_until && claim.sent == Sent::Never && !claim.in_flight && claim.ended.is_none()
+}
+
+/// Marks a job that waits for operators ([`Bridge::hurry_answers`]).
+fn attention_error(what: String) -> String {
+    format!("{ATTENTION}{what}")
 }
 
 /// A candidate's clicker was told before; it is only sent to learn whose answer it was.

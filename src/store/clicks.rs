@@ -273,6 +273,12 @@ impl Tx {
         Ok(rows == 1)
     }
 
+    /// Whether a click that belongs to no install of ours came since a moment.
+    pub async fn foreign_clicks_since(&mut self, since: Millis) -> Result<bool, StoreError> {
+        let sql = "SELECT COUNT(*) FROM clicks WHERE received_ms > $1 AND install IS NULL";
+        Ok(fetch_optional!(self, (i64,), sql, since.0)?.is_some_and(|(count,)| count > 0))
+    }
+
     /// How many clicks are in each state.
     pub async fn count_clicks(&mut self) -> Result<Vec<(String, i64)>, StoreError> {
         fetch_all!(self, (String, i64), "SELECT state, COUNT(*) FROM clicks GROUP BY state")

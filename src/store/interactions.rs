@@ -1,7 +1,8 @@
 //! Interactions: loading a state machine from its rows and writing back what a step changed.
 //!
 //! Invariant: a machine is loaded under a lock (SQLite has one writer; PostgreSQL locks the row) and
-//! written under its version, so that two steps never interleave. The rows of votes and answers are
+//! written under its version, so that two steps never interleave. Read without a lock, a row and its
+//! claims may be of two moments: what does not fit together is read again. The rows of votes and answers are
 //! exactly the machine's: what a step drops is voided or released, never deleted.
 
 use super::dialect::{Sql, exec, fetch_all, fetch_optional};
@@ -107,6 +108,8 @@ macro_rules! select {
     };
 }
 
+/// How often a row that does not fit its claims is read again before it counts as unreadable.
+const TORN: u32 = 5;
 const LOAD: &str = select!("WHERE id = $1");
 const LOAD_LOCKED: Sql = Sql { sqlite: LOAD, postgres: select!("WHERE id = $1 FOR UPDATE") };
 const VOTES: &str = "SELECT click_id, subject, digest FROM votes \
@@ -125,13 +128,15 @@ const SET_FORM: &str =
 const ADD_VOTE: &str = "INSERT INTO votes (interaction_id, click_id, subject, digest, position) \
     VALUES ($1, $2, $3, $4, (SELECT COUNT(*) FROM votes WHERE interaction_id = $1))";
 const VOID_VOTE: &str = "UPDATE votes SET voided = $2 WHERE click_id = $1 AND voided IS NULL";
-const UNSETTLED_OF_TASK: &str =
-    "SELECT id FROM interactions WHERE runtime = $1 AND task = $2 AND state <> 'settled' ORDER BY opened_ms";
+const UNSETTLED_OF_TASK: &str = "SELECT id FROM interactions WHERE runtime = $1 AND task = $2 \
+    AND (state <> 'settled' OR read_due_ms IS NOT NULL) ORDER BY opened_ms";
 const OPEN_AFTER: &str = "SELECT id, task, context, seen_as, external FROM interactions \
     WHERE runtime = $1 AND state <> 'settled' AND id > $2 ORDER BY id LIMIT $3";
 const DUE: &str = "SELECT id, task, context, seen_as, external FROM interactions \
     WHERE runtime = $1 AND read_due_ms <= $2 ORDER BY read_due_ms LIMIT $3";
 const COUNT_OPEN: &str = "SELECT COUNT(*) FROM interactions WHERE runtime = $1 AND state <> 'settled'";
+const WAITING: &str = "SELECT COUNT(*) FILTER (WHERE state = 'answering'), COUNT(*) FILTER (WHERE routed = FALSE) \
+    FROM interactions WHERE runtime = $1 AND state <> 'settled'";
 const COUNT_GONE: &str = "SELECT COUNT(*) FROM interactions WHERE runtime = $1 AND state = 'settled' \
     AND outcome = 'gone' AND settled_ms > $2";
 const LIST_OPEN: &str = select!("WHERE state <> 'settled' AND id > $1 ORDER BY id LIMIT $2");
@@ -225,9 +230,14 @@ impl Tx {
         lock: bool,
     ) -> Result<Option<Interaction>, StoreError> {
         let sql = if lock { LOAD_LOCKED.of(self) } else { LOAD };
-        match fetch_optional!(self, Row, sql, id.0)? {
-            Some(row) => self.assemble(row).await.map(Some),
-            None => Ok(None),
+        let mut torn = 0;
+        loop {
+            let Some(row) = fetch_optional!(self, Row, sql, id.0)? else { return Ok(None) };
+            match self.assemble(row).await {
+                // Read without a lock, a step may be written between the row and its claims.
+                Err(StoreError::Corrupt { column: "state", .. }) if !lock && torn < TORN => torn += 1,
+                read => return read.map(Some),
+            }
         }
     }
 
@@ -430,7 +440,7 @@ impl Tx {
             .map(|_| ())
     }
 
-    /// What is not settled in a task.
+    /// What a reading of a task may still change: what is not settled, and what asked to be read again.
     pub async fn unsettled_of_task(
         &mut self,
         runtime: &RuntimeName,
@@ -486,6 +496,11 @@ impl Tx {
         .collect())
     }
 
+    /// How many of a runtime have an answer on its way, and how many are open and match no route.
+    pub async fn waiting(&mut self, runtime: &RuntimeName) -> Result<(i64, i64), StoreError> {
+        Ok(fetch_optional!(self, (i64, i64), WAITING, runtime.as_str())?.unwrap_or_default())
+    }
+
     /// How many are not settled, and how many went as `gone` since a moment.
     pub async fn absence(&mut self, runtime: &RuntimeName, since: Millis) -> Result<(i64, i64), StoreError> {
         let open = fetch_optional!(self, (i64,), COUNT_OPEN, runtime.as_str())?.map_or(0, |(n,)| n);
@@ -504,7 +519,13 @@ impl Tx {
         let rows = fetch_all!(self, Row, sql, after.0, limit)?;
         let mut all = Vec::with_capacity(rows.len());
         for row in rows {
-            all.push(self.assemble(row).await?);
+            let id = InteractionId(row.id);
+            match self.assemble(row).await {
+                Err(StoreError::Corrupt { column: "state", .. }) => {
+                    all.extend(self.interaction(id, false).await?)
+                }
+                read => all.push(read?),
+            }
         }
         Ok(all)
     }

@@ -22,6 +22,8 @@ use crate::domain::clock::Millis;
 use std::time::Duration;
 use uuid::Uuid;
 
+/// What the `last_error` of an answer begins with that waits for operators, not for time.
+pub const ATTENTION: &str = "attention: ";
 /// How long a worker holds a job; it extends while it sends.
 pub const LEASE: Duration = Duration::from_secs(15);
 
@@ -83,6 +85,9 @@ const LIST: &str = "SELECT id, kind, group_key, seq, priority, ref, attempts, cr
 const RETRY_NOW: &str = "UPDATE jobs SET dead_ms = NULL, available_ms = $2, attempts = 0 \
     WHERE id = $1 AND lease_until_ms <= $2 AND (dead_ms IS NULL OR kind <> 'edit' OR NOT EXISTS \
     (SELECT 1 FROM jobs b WHERE b.ref = jobs.ref AND b.kind = 'edit' AND b.dead_ms IS NULL))";
+const HURRY: &str = "UPDATE jobs SET available_ms = $1 WHERE kind = 'answer' AND dead_ms IS NULL \
+    AND available_ms > $1 AND lease_until_ms <= $1 AND last_error LIKE 'attention: %' AND ($2 IS NULL OR ref IN \
+    (SELECT a.id FROM answers a JOIN interactions i ON i.id = a.interaction_id WHERE i.runtime = $2))";
 const LOOK: &str = "SELECT kind, lease_until_ms FROM jobs WHERE id = $1";
 const DROP: &str = "DELETE FROM jobs WHERE id = $1 AND kind <> 'answer' AND lease_until_ms <= $2";
 const COUNTS: &str = "SELECT kind, CASE WHEN dead_ms IS NOT NULL THEN 'dead' WHEN lease_until_ms > $1 THEN 'leased' \
@@ -442,6 +447,13 @@ impl Tx {
         let rows = exec!(self, RETRY_NOW, id, now.0)?;
         self.wakes();
         Ok(rows == 1)
+    }
+
+    /// Answers that wait for operators ([`ATTENTION`]) are due at once; of one runtime or of all.
+    pub async fn hurry_answers(&mut self, runtime: Option<&str>, now: Millis) -> Result<(), StoreError> {
+        exec!(self, HURRY, now.0, runtime)?;
+        self.wakes();
+        Ok(())
     }
 
     /// Removes a job that nobody is at. Never an answer.

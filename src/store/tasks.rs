@@ -4,7 +4,7 @@
 //! reading says whether that was right. Which replica reads a runtime's tasks is decided by a lease,
 //! so a due task is not claimed here.
 
-use super::dialect::{exec, fetch_all};
+use super::dialect::{exec, fetch_all, fetch_optional};
 use super::{StoreError, Tx};
 use crate::domain::clock::Millis;
 use uuid::Uuid;
@@ -92,6 +92,12 @@ impl Tx {
     /// It is over: not read any more. `false`: not watched (any more).
     pub async fn task_ended(&mut self, runtime: &str, task: &str, at: Millis) -> Result<bool, StoreError> {
         Ok(exec!(self, END, runtime, task, at.0)? == 1)
+    }
+
+    /// Whether a delivery of this source was kept since a moment.
+    pub async fn unreadable_since(&mut self, source: &str, since: Millis) -> Result<bool, StoreError> {
+        let sql = "SELECT COUNT(*) FROM unreadable WHERE source = $1 AND received_ms > $2";
+        Ok(fetch_optional!(self, (i64,), sql, source, since.0)?.is_some_and(|(count,)| count > 0))
     }
 
     /// Keeps a delivery that was signed and could not be read. `source` says which door it came by.

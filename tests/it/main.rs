@@ -25,6 +25,8 @@ mod story_approval;
 #[cfg(test)]
 mod story_people;
 #[cfg(test)]
+mod story_rest;
+#[cfg(test)]
 mod story_trouble;
 #[cfg(test)]
 mod wire_a2a;

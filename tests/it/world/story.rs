@@ -225,6 +225,8 @@ impl Story {
         self.service = build(&self.config, &self.hand, Wants::default().limits).await;
         let service = &self.service;
         service.bridge.store.write(|tx| Box::pin(async move { tx.release_jobs(None).await })).await.unwrap();
+        // The workers begin with it.
+        service.bridge.hurry_answers(None).await.unwrap();
         let front = TcpListener::bind(self.address).await.unwrap();
         self.open_doors(front);
         self.service.bridge.identify_once("acme").await.unwrap();
@@ -239,6 +241,18 @@ impl Story {
 
     pub(crate) fn database_url(&self) -> &str {
         self.database.url()
+    }
+
+    /// A second replica on the same database. Its doors are closed.
+    pub(crate) async fn replica(&self) -> Service {
+        build(&self.config, &self.hand, Wants::default().limits).await
+    }
+
+    /// The keys of the alerts that stand.
+    pub(crate) async fn alerts(&self) -> Vec<String> {
+        let alerts =
+            self.service.bridge.store.read(|tx| Box::pin(async move { tx.alerts().await })).await.unwrap();
+        alerts.into_iter().map(|alert| alert.key).collect()
     }
 
     /// Moves every clock.
