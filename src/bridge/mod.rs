@@ -11,6 +11,7 @@ pub mod click;
 pub mod deliver;
 pub mod directory;
 mod draw;
+mod edits;
 mod effects;
 pub mod explain;
 pub mod notices;
