@@ -282,14 +282,14 @@ async fn what_needs_attention_goes_out_after_a_restart(
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
     assert_eq!(story.told("U0DANA").len(), 1);
-    assert!(story.alerts().await.contains(&"answers:prod".to_owned()));
+    assert!(story.alert_keys().await.contains(&"answers:prod".to_owned()));
     story.a2a.faults().clear();
     story.pass(Duration::from_secs(5)).await;
     assert_eq!(story.recorded(&ask), [], "once a minute");
     story.restart().await;
     story.deliver().await;
     assert_eq!(story.recorded(&ask), [(DANA.to_owned(), true)]);
-    assert_eq!(story.alerts().await, Vec::<String>::new());
+    assert_eq!(story.alert_keys().await, Vec::<String>::new());
     story.pass(Duration::from_secs(5)).await;
     story.end().await;
 }
@@ -433,10 +433,10 @@ async fn pressed_where_nothing_is_installed(#[values(Backend::Sqlite, Backend::P
     story.deliver().await;
     assert_eq!(story.recorded(&ask), []);
     assert_eq!(story.told("U0DANA").len(), 1);
-    assert_eq!(story.alerts().await, ["not_installed"]);
+    assert_eq!(story.alert_keys().await, ["not_installed"]);
     story.advance(Duration::from_secs(25 * 3600));
     story.service.bridge.forget_events().await.unwrap();
-    assert_eq!(story.alerts().await, Vec::<String>::new());
+    assert_eq!(story.alert_keys().await, Vec::<String>::new());
     story.end().await;
 }
 
@@ -452,13 +452,13 @@ async fn a_place_that_is_usable_again(#[values(Backend::Sqlite, Backend::Postgre
     story.tick().await;
     story.pass(Duration::from_secs(5)).await;
     assert!(story.reads(&story.card(OPS)).contains("first"));
-    assert_eq!(story.alerts().await, ["place:slack:acme:#releases"]);
+    assert_eq!(story.alert_keys().await, ["place:slack:acme:#releases"]);
     story.slack.edit_channel(RELEASES, |channel| channel.archived = false);
     story.asks("second");
     story.tick().await;
     story.pass(Duration::from_secs(5)).await;
     assert!(story.reads(&story.card(RELEASES)).contains("second"));
-    assert_eq!(story.alerts().await, Vec::<String>::new());
+    assert_eq!(story.alert_keys().await, Vec::<String>::new());
     story.end().await;
 }
 
@@ -479,7 +479,7 @@ async fn what_matches_no_route(#[values(Backend::Sqlite, Backend::Postgres)] on:
     assert_eq!(found, [("unrouted:prod", 1)]);
     story.a2a.end(&ask.task_id, State::Canceled, None);
     story.tick().await;
-    assert_eq!(story.alerts().await, Vec::<String>::new());
+    assert_eq!(story.alert_keys().await, Vec::<String>::new());
     story.end().await;
 }
 

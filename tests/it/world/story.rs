@@ -249,7 +249,7 @@ impl Story {
     }
 
     /// The keys of the alerts that stand.
-    pub(crate) async fn alerts(&self) -> Vec<String> {
+    pub(crate) async fn alert_keys(&self) -> Vec<String> {
         let alerts =
             self.service.bridge.store.read(|tx| Box::pin(async move { tx.alerts().await })).await.unwrap();
         alerts.into_iter().map(|alert| alert.key).collect()
