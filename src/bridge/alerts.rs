@@ -5,37 +5,40 @@
 //! and `/readyz` must not say "not ready" for ever.
 
 use super::Bridge;
+use super::click::NOT_INSTALLED;
 use crate::domain::ids::InteractionId;
 use crate::store::StoreError;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Alerts about single events, by the start of their keys.
-const EVENTS: [&str; 3] = ["unreadable:", "card:", "edit:"];
-/// How long an event stays an alert.
-const SEEN_AFTER: Duration = Duration::from_hours(1);
+/// How long a single event stays an alert.
+const EVENT_STANDS: Duration = Duration::from_hours(1);
 
 impl Bridge {
     /// Ends alerts whose cause is over and that nothing else ends.
     pub async fn tend_alerts(&self) -> Result<(), StoreError> {
         let now = self.clock.now();
-        let (alerts, unrouted) = self
-            .store
-            .read(|tx| {
+        let since = now.minus(EVENT_STANDS);
+        self.store
+            .write(move |tx| {
                 Box::pin(async move {
-                    let nothing = InteractionId(Uuid::nil());
-                    Ok((tx.alerts().await?, tx.unrouted_after(nothing, 1).await?))
+                    let unrouted = !tx.unrouted_after(InteractionId(Uuid::nil()), 1).await?.is_empty();
+                    for alert in tx.alerts().await? {
+                        let over = match alert.key.split_once(':') {
+                            // Such a delivery may have come again meanwhile.
+                            Some(("unreadable", source)) => !tx.unreadable_since(source, since).await?,
+                            Some(("card" | "edit", _)) => alert.since <= since,
+                            Some(("unrouted", _)) => !unrouted,
+                            None if alert.key == NOT_INSTALLED => !tx.foreign_clicks_since(since).await?,
+                            _ => false,
+                        };
+                        if over {
+                            tx.clear(&alert.key).await?;
+                        }
+                    }
+                    Ok(())
                 })
             })
-            .await?;
-        for alert in alerts {
-            let event = EVENTS.iter().any(|start| alert.key.starts_with(start));
-            let over = event && now.since(alert.since) >= SEEN_AFTER
-                || alert.key.starts_with("unrouted:") && unrouted.is_empty();
-            if over {
-                self.all_clear(&alert.key).await;
-            }
-        }
-        Ok(())
+            .await
     }
 }

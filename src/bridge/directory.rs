@@ -194,9 +194,8 @@ impl Bridge {
                 Some(identity) if identity.realm() == key.realm => {
                     return (Some(link.subject.clone()), profile.standing);
                 }
-                Some(_) => {}
                 None if standing == Standing::Member => standing = Standing::Unknown,
-                None => {}
+                _ => {}
             }
         }
         (None, standing)

@@ -57,7 +57,7 @@ impl Bridge {
             }
             return Ok(JobEnd::Retry {
                 at: self.clock.now().plus(STEADY),
-                error: attention_error("not configured".into()),
+                error: attention_error("not configured"),
                 counted: false,
             });
         };
@@ -109,7 +109,7 @@ impl Bridge {
                 if job.attempts == TELL_AT && attention_free(&claim) && attention.is_none() {
                     self.notify(&claim, Notice::StillTrying).await?;
                 }
-                let error = attention.map_or(error, attention_error);
+                let error = attention.map_or(error, |what| attention_error(&what));
                 JobEnd::Retry { at: self.clock.now().plus(next_try(job.attempts, wait)), error, counted }
             }
             (end, _) => end,
@@ -277,7 +277,7 @@ impl Bridge {
             }
             error @ (ConnectorError::Unauthorized { .. } | ConnectorError::Configuration { .. }) => {
                 self.need_attention(job, interaction, claim, &error.to_string()).await?;
-                JobEnd::again(now.plus(STEADY), attention_error(error.to_string()))
+                JobEnd::again(now.plus(STEADY), attention_error(&error.to_string()))
             }
             ConnectorError::Protocol { what } => {
                 self.still_trying(job, claim).await?;
@@ -352,7 +352,7 @@ fn claim_is_over(claim: &Claim, now: Millis) -> bool {
 }
 
 /// Marks a job that waits for operators ([`Bridge::hurry_answers`]).
-fn attention_error(what: String) -> String {
+fn attention_error(what: &str) -> String {
     format!("{ATTENTION}{what}")
 }
 

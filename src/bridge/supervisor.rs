@@ -6,8 +6,6 @@
 //! within 15 s when its holder dies.
 
 use super::Bridge;
-use super::click::NOT_INSTALLED;
-use crate::store::StoreError;
 use crate::store::leases::Lease;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -24,9 +22,6 @@ const HOUSEKEEPING: Duration = Duration::from_mins(1);
 const HOURLY: u32 = 60;
 /// How long what has ended is kept (the audit log is kept for good).
 const KEEP: Duration = Duration::from_hours(2160);
-
-/// How long an alert about single events stands after the last of them.
-const EVENT_STANDS: Duration = Duration::from_secs(24 * 3600);
 
 /// The tasks of this process.
 #[derive(Debug, Clone, Default)]
@@ -205,28 +200,6 @@ impl Bridge {
         }
     }
 
-    /// Alerts about single events stand for a day after the last of them.
-    pub async fn forget_events(&self) -> Result<(), StoreError> {
-        let since = self.clock.now().minus(EVENT_STANDS);
-        self.store
-            .write(move |tx| {
-                Box::pin(async move {
-                    for alert in tx.alerts().await? {
-                        let over = match alert.key.strip_prefix("unreadable:") {
-                            Some(source) => !tx.unreadable_since(source, since).await?,
-                            None if alert.key == NOT_INSTALLED => !tx.foreign_clicks_since(since).await?,
-                            None => false,
-                        };
-                        if over {
-                            tx.clear(&alert.key).await?;
-                        }
-                    }
-                    Ok(())
-                })
-            })
-            .await
-    }
-
     /// Deletes what is old; logs the audit head hourly, so that a cut tail can be found against it.
     async fn housekeeping(self: &Arc<Self>, stop: &CancellationToken) {
         let mut minute = 0;
@@ -237,9 +210,6 @@ impl Bridge {
                 }
                 if let Err(error) = self.tend_alerts().await {
                     tracing::warn!(%error, "alerts could not be tended");
-                }
-                if let Err(error) = self.forget_events().await {
-                    tracing::warn!(%error, "old alerts could not be looked at");
                 }
                 if minute % HOURLY == 0 {
                     match self.store.read(|tx| Box::pin(async move { tx.audit_head().await })).await {

@@ -5,9 +5,9 @@
 //!   browser load nothing else. Texts reach the document as text only.
 //! * The viewer acts through the stand-ins: a press becomes a signed delivery like any other.
 //! * Only this machine's own page may use it: a request that another site's page made, or one
-//!   under a name that is not loopback, is refused (see [`own_page_only`]).
+//!   under a name that is not loopback, is refused (see `own_page_only`).
 //!
-//! Known race: the state may change between two looks of [`events`]; the versions of both worlds
+//! Known race: the state may change between two looks of `events`; the versions of both worlds
 //! are marked before each look, so the next look follows at once.
 
 mod act;

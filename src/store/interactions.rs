@@ -522,7 +522,7 @@ impl Tx {
             let id = InteractionId(row.id);
             match self.assemble(row).await {
                 Err(StoreError::Corrupt { column: "state", .. }) => {
-                    all.extend(self.interaction(id, false).await?)
+                    all.extend(self.interaction(id, false).await?);
                 }
                 read => all.push(read?),
             }

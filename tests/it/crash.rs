@@ -364,12 +364,12 @@ async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
     assert_eq!(clicks.get("stored"), None, "{clicks:?}");
     assert_eq!(clicks.get("claimed"), None, "{clicks:?}");
     let outcomes = outcomes(rig.database.url()).await;
-    let mut acked = 0;
+    let mut checked = 0;
     for delivery in rig.slack.deliveries().into_iter().filter(|delivery| delivery.status == 200) {
         let parsed = countersign::chat::slack::parse_payload(&delivery.payload());
         let countersign::chat::slack::Inbound::Pressed(presses) = parsed.what else { continue };
         for press in presses {
-            acked += 1;
+            checked += 1;
             let state = outcomes.get(&press.dedupe_key).unwrap_or_else(|| panic!("lost: {}", delivery.raw));
             assert!(["delivered", "counted", "withdrawn", "refused"].contains(&state.as_str()), "{state}");
         }
@@ -394,14 +394,14 @@ async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
     }
 
     // No card twice at rest, none stale.
-    let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+    let mut per_interaction: BTreeMap<String, u32> = BTreeMap::new();
     for card in rig.slack.cards(RELEASES) {
         let shown = rig.slack.reads(RELEASES, &card.ts).to_lowercase();
         let interaction = mine
             .iter()
             .find(|one| shown.contains(&one.id.short()))
             .unwrap_or_else(|| panic!("a card of nobody: {shown}"));
-        *seen.entry(interaction.id.to_string()).or_default() += 1;
+        *per_interaction.entry(interaction.id.to_string()).or_default() += 1;
         let buttons = rig.slack.buttons(RELEASES, &card.ts);
         match &interaction.machine.state {
             Phase::Settled { how, .. } => {
@@ -413,7 +413,7 @@ async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
             Phase::Answering(claim) => panic!("at rest with a claim: {claim:?}"),
         }
     }
-    let twice: Vec<_> = seen.iter().filter(|(_, count)| **count > 1).collect();
+    let twice: Vec<_> = per_interaction.iter().filter(|(_, count)| **count > 1).collect();
     assert!(twice.is_empty(), "cards twice at rest: {twice:?}");
 
     // The audit chain is whole, by the binary's own word.
@@ -426,14 +426,14 @@ async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
     assert!(!log.contains("panicked"), "{log}");
     println!(
         "crash run {on:?}: seed {seed}, kills {kills}, starts {}, opened {}, acknowledged {}, not acknowledged {}, \
-         acknowledged clicks checked {acked}, canceled {}, elsewhere {}, answers {answers}, replays {replays}, cards {}, clicks {clicks:?}",
+         acknowledged clicks checked {checked}, canceled {}, elsewhere {}, answers {answers}, replays {replays}, cards {}, clicks {clicks:?}",
         rig.starts,
         counts.opened.load(Ordering::Relaxed),
         counts.acked.load(Ordering::Relaxed),
         counts.unacked.load(Ordering::Relaxed),
         counts.canceled.load(Ordering::Relaxed),
         counts.elsewhere.load(Ordering::Relaxed),
-        seen.len(),
+        per_interaction.len(),
     );
     store.close().await;
 }

@@ -101,7 +101,7 @@ async fn a_lost_interim_edit_is_followed_by_the_final_state_twice(
     assert!(story.reads(&card).contains("delivering"), "{}", story.reads(&card));
     assert_eq!(story.slack.calls("chat.update").len(), 2, "one lost, one that worked");
     story.a2a.faults().clear();
-    story.pass(Duration::from_secs(60)).await;
+    story.pass(Duration::from_mins(1)).await;
     assert!(story.reads(&card).contains("approved by"));
     story.pass(Duration::from_secs(70)).await;
     assert_eq!(story.slack.calls("chat.update").len(), 4, "the final state twice");
@@ -434,8 +434,8 @@ async fn pressed_where_nothing_is_installed(#[values(Backend::Sqlite, Backend::P
     assert_eq!(story.recorded(&ask), []);
     assert_eq!(story.told("U0DANA").len(), 1);
     assert_eq!(story.alert_keys().await, ["not_installed"]);
-    story.advance(Duration::from_secs(25 * 3600));
-    story.service.bridge.forget_events().await.unwrap();
+    story.advance(Duration::from_hours(25));
+    story.service.bridge.tend_alerts().await.unwrap();
     assert_eq!(story.alert_keys().await, Vec::<String>::new());
     story.end().await;
 }

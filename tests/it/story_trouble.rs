@@ -426,7 +426,7 @@ async fn stale_reads_after_an_answer(#[values(Backend::Sqlite, Backend::Postgres
 #[rstest]
 #[tokio::test]
 async fn alerts_end(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
-    const NO_ROUTE: &str = r##"
+    const NO_ROUTE: &str = r#"
 [[person]]
 subject = "dana@example.com"
 slack = ["acme:U0DANA"]
@@ -435,7 +435,7 @@ slack = ["acme:U0DANA"]
 when = { tool = "something_else" }
 to = ["slack:acme:#releases"]
 approvers = ["owner"]
-"##;
+"#;
     let story = Story::with(on, Wants { people_and_routes: NO_ROUTE, ..Wants::default() }).await;
     let ask = story.asks("deploy_service");
     story.tick().await;
@@ -451,7 +451,7 @@ approvers = ["owner"]
     story.tick().await;
     bridge.tend_alerts().await.unwrap();
     assert_eq!(keys().await, ["unreadable:slack:interactivity"]);
-    story.advance(Duration::from_hours(1));
+    story.advance(Duration::from_secs(3601));
     bridge.tend_alerts().await.unwrap();
     assert_eq!(keys().await, Vec::<String>::new());
     story.end().await;
