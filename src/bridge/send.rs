@@ -333,7 +333,9 @@ impl Bridge {
             &format!("answers to runtime {runtime} are kept and not delivered: {what}"),
         )
         .await;
-        let tell = attention_free(claim) && (job.attempts <= 1 || job.attempts == TELL_AT);
+        // Told when it first turns out so, not at every attempt.
+        let told = job.last_error.as_deref().is_some_and(|error| error.starts_with(ATTENTION));
+        let tell = attention_free(claim) && !told;
         if tell { self.notify(claim, Notice::NeedsAttention).await } else { Ok(()) }
     }
 

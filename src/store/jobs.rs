@@ -48,7 +48,7 @@ macro_rules! claim {
              attempts = attempts + 1, again = FALSE \
              WHERE id IN (SELECT id FROM due) AND dead_ms IS NULL AND lease_until_ms <= $1 \
              RETURNING id, kind, group_key, seq, priority, ref, payload_json, created_ms, available_ms, attempts, \
-             lease_epoch"
+             lease_epoch, last_error"
         )
     };
 }
@@ -165,6 +165,8 @@ pub struct Job {
     /// This attempt included; attempts given back are not counted.
     pub attempts: i64,
     pub epoch: i64,
+    /// What the attempt before ended in.
+    pub last_error: Option<String>,
 }
 
 /// A row as `jobs list` shows it.
@@ -219,6 +221,7 @@ struct Claimed {
     available_ms: i64,
     attempts: i64,
     lease_epoch: i64,
+    last_error: Option<String>,
 }
 
 #[derive(sqlx::FromRow)]
@@ -342,6 +345,7 @@ impl Tx {
                 available: Millis(row.available_ms),
                 attempts: row.attempts,
                 epoch: row.lease_epoch,
+                last_error: row.last_error,
             });
         }
         // RETURNING has no order.

@@ -24,8 +24,21 @@ async fn due_jobs_come_most_urgent_first_and_whole(
     bench.queue(NewJob { available: Millis(START.0 + 1), ..job(JobKind::Answer, "d", 1, 4) }).await;
     let jobs = bench.claim("w", 10).await;
     assert_eq!(references(&jobs), [2, 3, 1]);
-    let Job { id: _, kind, group, seq, priority, reference, payload, created, available, attempts, epoch } =
-        jobs[0].clone();
+    let Job {
+        id: _,
+        kind,
+        group,
+        seq,
+        priority,
+        reference,
+        payload,
+        created,
+        available,
+        attempts,
+        epoch,
+        last_error,
+    } = jobs[0].clone();
+    assert_eq!(last_error, None);
     assert_eq!((kind, group.as_str(), seq, priority), (JobKind::Post, "b", 7, 1));
     assert_eq!((reference, payload), (Uuid::from_u128(2), serde_json::json!({"n": "2"})));
     assert_eq!((created, available, attempts, epoch), (START, START, 1, 1));
