@@ -17,6 +17,7 @@ pub mod explain;
 pub mod notices;
 pub mod observe;
 pub mod operators;
+pub mod places;
 pub mod ports;
 pub mod reconcile;
 pub mod send;

@@ -196,6 +196,9 @@ impl Bridge {
                 tracing::warn!(install, %error, "who we are could not be stored");
                 false
             });
+            if known && let Err(error) = self.check_pins(install).await {
+                tracing::warn!(install, %error, "pinned names could not be looked at");
+            }
             wait(if known { IDENTIFY } else { IDENTIFY_RETRY }, stop).await;
         }
     }

@@ -415,6 +415,16 @@ impl Tx {
         .map(|(channel,)| channel))
     }
 
+    /// Every pinned name of an install, with its channel.
+    pub async fn pins(&mut self, install: &str) -> Result<Vec<(String, String)>, StoreError> {
+        fetch_all!(
+            self,
+            (String, String),
+            "SELECT name, channel FROM pins WHERE install = $1 ORDER BY name",
+            install
+        )
+    }
+
     /// Pins a `#name` place to a channel; the first pin stays.
     pub async fn set_pin(
         &mut self,

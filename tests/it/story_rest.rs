@@ -507,3 +507,29 @@ async fn two_accounts_of_one_subject_have_one_vote(
     story.pass(Duration::from_secs(5)).await;
     story.end().await;
 }
+
+/// A `#name` is pinned by id: when it later means another channel, cards go on to the pinned one and
+/// operators are told.
+#[rstest]
+#[tokio::test]
+async fn a_name_that_comes_to_mean_another_channel(
+    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+) {
+    let story = Story::begin(on).await;
+    story.asked("warm_up").await;
+    let bridge = &story.service.bridge;
+    bridge.check_pins("acme").await.unwrap();
+    assert_eq!(story.alert_keys().await, Vec::<String>::new());
+    story.slack.edit_channel(RELEASES, |channel| channel.name = "old-releases".into());
+    let members = ["U0BOT", "U0DANA"];
+    story
+        .slack
+        .add_channel(countersign::sandbox::slack::Channel::new("C0NEW", "releases", "T0ACME", &members));
+    story.advance(Duration::from_hours(1));
+    bridge.check_pins("acme").await.unwrap();
+    assert_eq!(story.alert_keys().await, ["pin:acme:#releases"]);
+    story.asked("deploy_service").await;
+    assert_eq!(story.slack.cards(RELEASES).len(), 2);
+    assert_eq!(story.slack.cards("C0NEW").len(), 0);
+    story.end().await;
+}
