@@ -129,8 +129,6 @@ macro_rules! select {
 
 const LOAD: &str = select!("WHERE id = $1");
 const OF_INTERACTION: &str = select!("WHERE interaction_id = $1 ORDER BY created_ms, place");
-const POSTING: &str = select!("WHERE state = 'posting' AND id > $1 ORDER BY id LIMIT $2");
-const EDITING: &str = select!("WHERE editing_ms IS NOT NULL AND id > $1 ORDER BY id LIMIT $2");
 const INSERT: &str = "INSERT INTO cards (id, interaction_id, place, install, channel, thread, state, fallback, created_ms) \
     VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8) ON CONFLICT (interaction_id, place) DO NOTHING";
 const POST_SENT: &str = "UPDATE cards SET state = 'posting', posting_ms = $2, post_rev = $3, channel = $4, cut = $5, \
@@ -206,16 +204,6 @@ impl Tx {
 
     pub async fn cards_of(&mut self, interaction: InteractionId) -> Result<Vec<CardRow>, StoreError> {
         fetch_all!(self, Row, OF_INTERACTION, interaction.0)?.into_iter().map(card).collect()
-    }
-
-    /// Cards whose post has an unknown outcome, in pages by id.
-    pub async fn posting_after(&mut self, after: CardId, limit: i64) -> Result<Vec<CardRow>, StoreError> {
-        fetch_all!(self, Row, POSTING, after.0, limit)?.into_iter().map(card).collect()
-    }
-
-    /// Cards with an edit of unknown outcome, in pages by id.
-    pub async fn editing_after(&mut self, after: CardId, limit: i64) -> Result<Vec<CardRow>, StoreError> {
-        fetch_all!(self, Row, EDITING, after.0, limit)?.into_iter().map(card).collect()
     }
 
     /// A post is about to be sent: this is stored first. `false` when the card is past posting.

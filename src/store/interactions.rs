@@ -434,12 +434,6 @@ impl Tx {
         exec!(self, "UPDATE interactions SET routed = TRUE WHERE id = $1", id.0).map(|_| ())
     }
 
-    /// Asks for a reading at that time, whatever the list says.
-    pub async fn read_due(&mut self, id: InteractionId, at: Option<Millis>) -> Result<(), StoreError> {
-        exec!(self, "UPDATE interactions SET read_due_ms = $2 WHERE id = $1", id.0, at.map(|at| at.0))
-            .map(|_| ())
-    }
-
     /// What a reading of a task may still change: what is not settled, and what asked to be read again.
     pub async fn unsettled_of_task(
         &mut self,

@@ -291,3 +291,26 @@ async fn rows_of_a_newer_version_and_unreadable_ones_stop_nobody(
         rows.iter().map(|row| (row.reference.as_u128(), row.dead.is_some(), row.attempts)).collect();
     assert_eq!(state, [(3, true, 1), (1, false, 0), (2, false, 0), (4, false, 1)]);
 }
+
+/// What waits for operators is due at once; what waits for time is not hurried.
+#[rstest]
+#[tokio::test]
+async fn answers_that_wait_for_operators_are_hurried(
+    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+) {
+    let bench = Bench::new(on).await;
+    bench.queue(job(JobKind::Answer, "a", 1, 1)).await;
+    bench.queue(job(JobKind::Answer, "b", 1, 2)).await;
+    let later = START.plus(std::time::Duration::from_mins(1));
+    for (job, error) in bench.claim("w", 10).await.into_iter().zip(["attention: key", "no answer"]) {
+        assert!(write!(bench.store, |tx| async { tx.retry(&job, later, error, true).await }));
+    }
+    assert_eq!(bench.claim("w", 10).await, []);
+    // Of another runtime: these belong to no answer of it.
+    write!(bench.store, |tx| tx.hurry_answers(Some("other"), START));
+    assert_eq!(bench.claim("w", 10).await, []);
+    write!(bench.store, |tx| tx.hurry_answers(None, START));
+    let hurried = bench.claim("w", 10).await;
+    assert_eq!(references(&hurried), [1]);
+    assert_eq!(hurried[0].last_error.as_deref(), Some("attention: key"));
+}

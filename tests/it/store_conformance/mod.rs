@@ -4,6 +4,7 @@ mod audit;
 mod bench;
 mod claims;
 mod door;
+mod entities;
 mod jobs;
 mod leases;
 mod model;

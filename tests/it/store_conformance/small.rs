@@ -92,3 +92,31 @@ async fn a_delivery_nobody_could_read_is_kept_byte_for_byte(
     let kept = bench.number("SELECT COUNT(*) FROM unreadable WHERE length(body) = 3").await;
     assert_eq!(kept, 1);
 }
+
+#[rstest]
+#[tokio::test]
+async fn the_newest_pass_of_each_runtime_is_kept(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let bench = Bench::new(on).await;
+    for (runtime, at) in [("a", 1), ("b", 2), ("a", 3)] {
+        write!(bench.store, |tx| tx.note_pass(runtime, Millis(at)));
+    }
+    let mut passes = write!(bench.store, |tx| tx.passes());
+    passes.sort();
+    assert_eq!(passes, [("a".to_owned(), Millis(3)), ("b".to_owned(), Millis(2))]);
+}
+
+#[rstest]
+#[tokio::test]
+async fn kept_deliveries_are_found_by_source_and_time(
+    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+) {
+    let bench = Bench::new(on).await;
+    write!(bench.store, |tx| tx.keep_unreadable(Uuid::from_u128(1), "slack:events", START, b"\0\xff"));
+    assert_eq!(
+        write!(bench.store, |tx| tx.kept_deliveries(5)),
+        [("slack:events".to_owned(), b"\0\xff".to_vec())]
+    );
+    assert!(write!(bench.store, |tx| tx.unreadable_since("slack:events", Millis(START.0 - 1))));
+    assert!(!write!(bench.store, |tx| tx.unreadable_since("slack:events", START)));
+    assert!(!write!(bench.store, |tx| tx.unreadable_since("slack:commands", Millis(0))));
+}
