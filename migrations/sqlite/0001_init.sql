@@ -26,12 +26,11 @@ CREATE TABLE pins (
   PRIMARY KEY (install, name)
 );
 
--- Places that refused, until a look shows them usable again.
+-- Places that refused a card, until they take one again.
 CREATE TABLE bad_places (
   place    TEXT PRIMARY KEY,
   code     TEXT NOT NULL,
-  since_ms BIGINT NOT NULL,
-  check_ms BIGINT NOT NULL
+  since_ms BIGINT NOT NULL
 );
 
 -- A2A tasks the operator's programs registered.

@@ -33,7 +33,6 @@ const LOOK_APART: Duration = Duration::from_secs(30);
 /// Where nothing can be looked for, this long, and it is posted again.
 const BLIND_WAIT: Duration = Duration::from_mins(1);
 const REFUSED_CREDENTIALS: Duration = Duration::from_mins(1);
-const BAD_PLACE_CHECK: Duration = Duration::from_mins(10);
 
 fn place_alert(place: &str) -> String {
     format!("place:{place}")
@@ -433,7 +432,7 @@ impl Bridge {
                 Box::pin(async move {
                     tx.set_card_state(id, CardState::Failed).await?;
                     if bad {
-                        tx.mark_place(&place, &why, now, now.plus(BAD_PLACE_CHECK)).await?;
+                        tx.mark_place(&place, &why, now).await?;
                     }
                     let Some(current) = tx.interaction(interaction, true).await? else { return Ok(()) };
                     if was_fallback || is_settled(&current.machine) {

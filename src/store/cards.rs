@@ -282,21 +282,14 @@ impl Tx {
     }
 
     /// Remembers that a place took no card, until one is taken there.
-    pub async fn mark_place(
-        &mut self,
-        place: &str,
-        code: &str,
-        at: Millis,
-        check: Millis,
-    ) -> Result<(), StoreError> {
+    pub async fn mark_place(&mut self, place: &str, code: &str, at: Millis) -> Result<(), StoreError> {
         exec!(
             self,
-            "INSERT INTO bad_places (place, code, since_ms, check_ms) VALUES ($1, $2, $3, $4) \
-             ON CONFLICT (place) DO UPDATE SET code = excluded.code, check_ms = excluded.check_ms",
+            "INSERT INTO bad_places (place, code, since_ms) VALUES ($1, $2, $3) \
+             ON CONFLICT (place) DO UPDATE SET code = excluded.code",
             place,
             code,
-            at.0,
-            check.0
+            at.0
         )
         .map(|_| ())
     }

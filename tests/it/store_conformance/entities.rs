@@ -439,8 +439,8 @@ async fn a_card_goes_its_way(#[values(Backend::Sqlite, Backend::Postgres)] on: B
     assert_eq!((load().await.state, load().await.shown_rev), (CardState::Frozen, Some(7)));
     assert_eq!(write!(bench.store, |tx| tx.cards_of(one)).len(), 1);
 
-    write!(bench.store, |tx| tx.mark_place(place, "is_archived", START, START));
-    write!(bench.store, |tx| tx.mark_place(place, "again", START, START));
+    write!(bench.store, |tx| tx.mark_place(place, "is_archived", START));
+    write!(bench.store, |tx| tx.mark_place(place, "again", START));
     assert!(write!(bench.store, |tx| tx.place_works(place)));
     assert!(!write!(bench.store, |tx| tx.place_works(place)));
     assert_eq!(write!(bench.store, |tx| tx.pin("acme", "ops")), None);
