@@ -114,8 +114,12 @@ impl Bridge {
         }
     }
 
-    /// What the alert was about is well again.
+    /// What the alert was about is well again. Said after every success, so it looks before it writes.
     pub async fn all_clear(&self, key: &str) {
+        let standing = self.store.read(|tx| Box::pin(async move { tx.alerts().await })).await;
+        if standing.is_ok_and(|alerts| alerts.iter().all(|alert| alert.key != key)) {
+            return;
+        }
         let key = key.to_owned();
         let cleared =
             self.store.write(move |tx| Box::pin(async move { tx.clear(&key).await.map(|_| ()) })).await;

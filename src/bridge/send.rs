@@ -106,8 +106,8 @@ impl Bridge {
         let end = self.after_step(job, id).await?;
         Ok(match (end, wait) {
             (JobEnd::Retry { error, counted, .. }, wait) => {
-                if job.attempts == TELL_AT && attention_free(&claim) && attention.is_none() {
-                    self.notify(&claim, Notice::StillTrying).await?;
+                if attention.is_none() {
+                    self.still_trying(job, &claim).await?;
                 }
                 let error = attention.map_or(error, |what| attention_error(&what));
                 JobEnd::Retry { at: self.clock.now().plus(next_try(job.attempts, wait)), error, counted }
