@@ -30,14 +30,14 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_countersign");
-const SECRETS: [&str; 4] = ["OPERATOR", "WATCH", "BOT", "SIGNING"];
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_countersign");
+pub(crate) const SECRETS: [&str; 4] = ["OPERATOR", "WATCH", "BOT", "SIGNING"];
 
 /// A small generator: the run is repeated by its seed, as far as the machine's timing allows.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -45,19 +45,19 @@ impl Dice {
     }
 }
 
-struct Rig {
-    slack: Arc<SlackWorld>,
-    a2a: Arc<A2aWorld>,
+pub(crate) struct Rig {
+    pub(crate) slack: Arc<SlackWorld>,
+    pub(crate) a2a: Arc<A2aWorld>,
     database: Database,
-    file: PathBuf,
-    address: SocketAddr,
-    folder: TempDir,
+    pub(crate) file: PathBuf,
+    pub(crate) address: SocketAddr,
+    pub(crate) folder: TempDir,
     child: Option<Child>,
-    starts: u32,
+    pub(crate) starts: u32,
 }
 
 #[derive(Default)]
-struct Counts {
+pub(crate) struct Counts {
     opened: AtomicU64,
     acked: AtomicU64,
     unacked: AtomicU64,
@@ -66,12 +66,12 @@ struct Counts {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test's own servers and people, ended with its runtime")]
-fn spawn(task: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
+pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHandle<()> {
     tokio::spawn(task)
 }
 
 impl Rig {
-    async fn new(on: Backend) -> Self {
+    pub(crate) async fn new(on: Backend) -> Self {
         net::init();
         let slack = SlackWorld::acme(Time::System);
         slack.pace(100_000);
@@ -134,7 +134,7 @@ impl Rig {
         child.wait().unwrap();
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("countersign.log")).unwrap_or_default()
     }
 
@@ -177,7 +177,7 @@ impl Drop for Rig {
 }
 
 /// Agents that ask, and sometimes think better of it.
-async fn agents(a2a: Arc<A2aWorld>, counts: Arc<Counts>, mut dice: Dice, stop: Arc<AtomicBool>) {
+pub(crate) async fn agents(a2a: Arc<A2aWorld>, counts: Arc<Counts>, mut dice: Dice, stop: Arc<AtomicBool>) {
     let mut open = vec![];
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(Duration::from_millis(20 + dice.roll(60))).await;
@@ -207,7 +207,12 @@ async fn agents(a2a: Arc<A2aWorld>, counts: Arc<Counts>, mut dice: Dice, stop: A
 }
 
 /// People who press what they see; sometimes two at once, sometimes delivered twice.
-async fn people(slack: Arc<SlackWorld>, counts: Arc<Counts>, mut dice: Dice, stop: Arc<AtomicBool>) {
+pub(crate) async fn people(
+    slack: Arc<SlackWorld>,
+    counts: Arc<Counts>,
+    mut dice: Dice,
+    stop: Arc<AtomicBool>,
+) {
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(Duration::from_millis(5 + dice.roll(15))).await;
         let cards: Vec<_> = slack
@@ -239,7 +244,7 @@ async fn people(slack: Arc<SlackWorld>, counts: Arc<Counts>, mut dice: Dice, sto
     }
 }
 
-fn number(name: &str, default: u64) -> u64 {
+pub(crate) fn number(name: &str, default: u64) -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a test's own settings")]
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -290,7 +295,7 @@ async fn killed_at_random_moments(#[values(Backend::Sqlite, Backend::Postgres)] 
 }
 
 /// Waits until nothing is due any more: posts of unknown outcome take the longest.
-async fn at_rest(rig: &Rig) {
+pub(crate) async fn at_rest(rig: &Rig) {
     let store = rig.store().await;
     let end = Instant::now() + Duration::from_secs(150);
     loop {
@@ -352,7 +357,7 @@ async fn outcomes(url: &str) -> BTreeMap<String, String> {
     rows.into_iter().collect()
 }
 
-async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
+pub(crate) async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
     let store = rig.store().await;
     // No acknowledged click lost: as many outcomes as distinct clicks, none without one.
     let clicks: BTreeMap<String, i64> = store

@@ -17,6 +17,8 @@ mod crash;
 #[cfg(test)]
 mod judges;
 #[cfg(test)]
+mod replicas;
+#[cfg(test)]
 mod store_conformance;
 #[cfg(test)]
 mod story_a2a_sdk;
