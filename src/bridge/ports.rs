@@ -384,6 +384,15 @@ pub enum ChatError {
     /// No such person.
     #[error("no such person: {code}")]
     NoSuchPerson { code: String },
+    /// What lets a form be opened is used up or over: the person has to press again.
+    #[error("too late to open: {code}")]
+    TooLate { code: String },
+    /// Something newer is shown already: this one is dropped.
+    #[error("out of date: {code}")]
+    OutOfDate { code: String },
+    /// The platform has that part of us switched off.
+    #[error("switched off: {code}")]
+    SwitchedOff { code: String },
     /// Anything else: permanent for this call.
     #[error("refused: {code}")]
     Permanent { code: String },

@@ -19,6 +19,10 @@ pub(super) enum Class {
     NotEditable,
     Unreadable,
     NoSuchPerson,
+    /// A trigger that opens nothing any more.
+    TooLate,
+    OutOfDate,
+    SwitchedOff,
     Permanent,
 }
 
@@ -71,6 +75,7 @@ pub(super) const CODES: &[(Class, &[&str])] = &[
             "channel_is_limited_access",
             "cannot_reply_to_message",
             "user_disabled",
+            "user_not_in_channel",
             "user_not_visible",
             "method_not_supported_for_channel_type",
         ],
@@ -103,7 +108,25 @@ pub(super) const EXCEPTIONS: &[(Method, Class, &[&str])] = &[
     (Method::Update, Class::Gone, &["channel_not_found"]),
     (Method::Update, Class::NotEditable, &["is_archived"]),
     (Method::Delete, Class::Gone, &["channel_not_found"]),
-    (Method::OpenConversation, Class::Place, &["user_not_found"]),
+    // Without `im:write` nobody can be written to directly; everything else works.
+    (Method::OpenConversation, Class::Place, &["user_not_found", "users_not_found", "missing_scope"]),
+    // A link is a convenience, whatever is wrong.
+    (Method::Permalink, Class::Gone, &["channel_not_found"]),
+    (
+        Method::OpenView,
+        Class::TooLate,
+        &[
+            "expired_trigger_id",
+            "trigger_expired",
+            "exchanged_trigger_id",
+            "trigger_exchanged",
+            "invalid_trigger_id",
+        ],
+    ),
+    (Method::UpdateView, Class::Gone, &["not_found"]),
+    (Method::UpdateView, Class::OutOfDate, &["hash_conflict"]),
+    (Method::PublishView, Class::OutOfDate, &["hash_conflict"]),
+    (Method::PublishView, Class::SwitchedOff, &["not_enabled"]),
     // A stranger whom this workspace may not see.
     (Method::UserInfo, Class::NoSuchPerson, &["user_not_visible"]),
     // We may not look there: without history everything else works.
@@ -147,15 +170,18 @@ pub(super) fn classify(method: Method, code: &str, body: &Value) -> ChatError {
     match class(method, &code) {
         Class::Transient => unusable(method, &code),
         Class::Payload => ChatError::Payload { pointer: pointer(body), code },
-        Class::Place => ChatError::Place { code },
-        Class::Auth => {
-            let needed = body.get("needed").and_then(Value::as_str).map(word).unwrap_or_default();
-            ChatError::Auth { code, needed }
+        Class::Place if code == "missing_scope" => {
+            ChatError::Place { code: format!("{code} {}", needed(body)).trim().to_owned() }
         }
+        Class::Place => ChatError::Place { code },
+        Class::Auth => ChatError::Auth { code, needed: needed(body) },
         Class::Gone => ChatError::Gone { code },
         Class::NotEditable => ChatError::NotEditable { code },
         Class::Unreadable => ChatError::Unreadable { code },
         Class::NoSuchPerson => ChatError::NoSuchPerson { code },
+        Class::TooLate => ChatError::TooLate { code },
+        Class::OutOfDate => ChatError::OutOfDate { code },
+        Class::SwitchedOff => ChatError::SwitchedOff { code },
         Class::Permanent => ChatError::Permanent { code },
     }
 }
@@ -164,6 +190,11 @@ pub(super) fn classify(method: Method, code: &str, body: &Value) -> ChatError {
 pub(super) fn unusable(method: Method, what: &str) -> ChatError {
     let what = format!("{}: {what}", method.name());
     if method.writes() { ChatError::Unknown { what } } else { ChatError::Unavailable { what } }
+}
+
+/// The scope that a call lacks.
+fn needed(body: &Value) -> String {
+    body.get("needed").and_then(Value::as_str).map(word).unwrap_or_default()
 }
 
 /// A code or scope as it may stand in logs and alerts: Slack's own words are of this form.

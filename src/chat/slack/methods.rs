@@ -17,6 +17,12 @@ pub(super) enum Method {
     Replies,
     UserInfo,
     GroupMembers,
+    Permalink,
+    #[cfg_attr(not(test), expect(dead_code, reason = "forms come later"))]
+    OpenView,
+    #[cfg_attr(not(test), expect(dead_code, reason = "forms come later"))]
+    UpdateView,
+    PublishView,
 }
 
 impl Method {
@@ -34,25 +40,39 @@ impl Method {
             Self::Replies => "conversations.replies",
             Self::UserInfo => "users.info",
             Self::GroupMembers => "usergroups.users.list",
+            Self::Permalink => "chat.getPermalink",
+            Self::OpenView => "views.open",
+            Self::UpdateView => "views.update",
+            Self::PublishView => "views.publish",
         }
     }
 
-    /// Whether a lost answer leaves open if something was done. Opening a conversation does nothing
-    /// a second time, so it counts as a read.
+    /// Whether a lost answer leaves open if something was done. Opening a conversation or publishing the
+    /// same Home does nothing a second time, so they count as reads.
     pub(super) const fn writes(self) -> bool {
-        matches!(self, Self::PostMessage | Self::Update | Self::PostEphemeral | Self::Delete)
+        matches!(
+            self,
+            Self::PostMessage
+                | Self::Update
+                | Self::PostEphemeral
+                | Self::Delete
+                | Self::OpenView
+                | Self::UpdateView
+        )
     }
 
     /// Slack takes JSON for writes only; reads ignore JSON arguments and get a form.
     pub(super) const fn takes_json(self) -> bool {
-        self.writes() || matches!(self, Self::OpenConversation)
+        self.writes() || matches!(self, Self::OpenConversation | Self::PublishView)
     }
 
     pub(super) const fn tier(self) -> Tier {
         match self {
-            Self::AuthTest | Self::PostMessage => Tier::Special,
+            Self::AuthTest | Self::PostMessage | Self::Permalink => Tier::Special,
             Self::ListConversations | Self::GroupMembers => Tier::Two,
-            Self::PostEphemeral | Self::UserInfo => Tier::Four,
+            Self::PostEphemeral | Self::UserInfo | Self::OpenView | Self::UpdateView | Self::PublishView => {
+                Tier::Four
+            }
             _ => Tier::Three,
         }
     }
