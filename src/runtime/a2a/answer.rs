@@ -15,7 +15,7 @@
 use super::A2aConnector;
 use super::errors::{self, Failure, Verdict};
 use super::interactions::{View, reading};
-use super::rpc::Op;
+use super::call::Op;
 use super::types::Task;
 use crate::bridge::ports::{
     AnswerOutcome, Answered, ConnectorError, Outgoing, TaskReading, TaskRef, TaskState,

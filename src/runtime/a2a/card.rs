@@ -13,6 +13,7 @@ use url::Url;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Binding {
     JsonRpc,
+    HttpJson,
 }
 
 /// Where requests go.
@@ -59,6 +60,7 @@ pub(crate) fn parse(body: &Value) -> Option<Card> {
 fn usable(entry: &Value) -> Option<Interface> {
     let binding = match entry.get("protocolBinding")?.as_str()? {
         "JSONRPC" => Binding::JsonRpc,
+        "HTTP+JSON" => Binding::HttpJson,
         _ => return None,
     };
     let version = entry.get("protocolVersion")?.as_str()?;

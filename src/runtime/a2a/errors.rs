@@ -55,7 +55,8 @@ pub(crate) enum Failure {
     Garbled(&'static str),
     /// Refused below the protocol.
     Http { status: u16, word: Option<&'static str>, retry_after: Option<Duration> },
-    /// Refused by the protocol's code, with the fields it complains about.
+    /// Refused by the protocol, under its JSON-RPC code whatever the binding, with the fields it
+    /// complains about.
     Rpc { code: i64, fields: Vec<String> },
     /// The caller's identity could not be put on the call.
     Identity(CarryError),
@@ -78,13 +79,7 @@ impl Failure {
             .and_then(|code| code.as_i64().or_else(|| code.as_f64().map(|code| code as i64)))
             .unwrap_or(0);
         let data = error.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let fields = data
-            .iter()
-            .filter_map(|entry| entry.get("fieldViolations")?.as_array())
-            .flatten()
-            .filter_map(|violation| Some(violation.get("field")?.as_str()?.to_owned()))
-            .collect();
-        Self::Rpc { code, fields }
+        Self::Rpc { code, fields: fields(data) }
     }
 
     /// In a few fixed words: for logs and the audit.
@@ -109,6 +104,16 @@ impl Failure {
             _ => None,
         }
     }
+}
+
+/// The fields that a `google.rpc.BadRequest` among the details of an error names.
+pub(crate) fn fields(details: &[Value]) -> Vec<String> {
+    details
+        .iter()
+        .filter_map(|entry| entry.get("fieldViolations")?.as_array())
+        .flatten()
+        .filter_map(|violation| Some(violation.get("field")?.as_str()?.to_owned()))
+        .collect()
 }
 
 /// What a failed reading means. Not found is a reading, not a failure: the caller takes it first.

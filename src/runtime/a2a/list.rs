@@ -14,7 +14,7 @@
 use super::card::Interface;
 use super::errors::{self, Failure};
 use super::interactions::{View, reading};
-use super::rpc::Op;
+use super::call::Op;
 use super::types::{Task, text};
 use super::{A2aConnector, Watched};
 use crate::bridge::ports::{ConnectorError, Page, TaskReading, TaskState};

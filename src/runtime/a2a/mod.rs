@@ -4,16 +4,18 @@
 //! that was stored; absence from a list proves nothing; a state or kind that is not known changes
 //! nothing and is never answered. This connector never cancels a task.
 //!
-//! Parts: `card` and `discovery` say where the agent is, `wire` and `rpc` talk, `types` and
+//! Parts: `card` and `discovery` say where the agent is, `wire`, `call`, `rpc` and `rest` talk, `types` and
 //! `interactions` understand, `list` finds, `compose` and `answer` answer, `errors` decides.
 
 mod answer;
+mod call;
 mod card;
 mod compose;
 mod discovery;
 mod errors;
 mod interactions;
 mod list;
+mod rest;
 mod rpc;
 mod settings;
 mod types;
@@ -42,12 +44,12 @@ use crate::bridge::ports::{
 use crate::domain::clock::Clock;
 use crate::domain::ids::{InteractionKey, RuntimeName, Subject};
 use crate::domain::interaction::Why;
+use call::Op;
 use discovery::Discovery;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use interactions::View;
 use list::Lists;
-use rpc::Op;
 use serde_json::json;
 use std::sync::{Arc, PoisonError, RwLock};
 use types::Task;
