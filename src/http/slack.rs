@@ -12,13 +12,13 @@
 //! - we gave up waiting and the write is committed all the same: the person presses again, which is
 //!   another click, and one of the two is told "already recorded".
 
+mod dispatch;
+
+pub use dispatch::{Dispatch, NotTaken, Taken, Verified};
+
 use super::Http;
 use crate::bridge::operators::StoreError;
-use crate::chat::slack::{
-    EmptySecret, Event, Inbound, Refused, Verifier, is_ssl_check, parse_command, parse_event,
-    parse_interactivity,
-};
-use crate::render::slack::CommandAnswer;
+use crate::chat::slack::{Delivery, EmptySecret, Refused, Verifier, Way, is_ssl_check};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest, Request, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -26,7 +26,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use secrecy::SecretString;
-use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,13 +41,13 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// One install of the Slack app that takes clicks over HTTP.
 #[derive(Debug)]
 pub struct SlackDoor {
-    pub install: String,
-    /// As configured; otherwise the app is learnt from Slack.
-    pub app_id: Option<String>,
+    of: Verified,
     verifier: Verifier,
 }
 
 impl SlackDoor {
+    /// `app_id` as configured; otherwise the app is learnt from Slack.
+    ///
     /// # Errors
     /// When a secret is empty: it would let anybody in.
     pub fn new(
@@ -57,26 +56,8 @@ impl SlackDoor {
         secret: &SecretString,
         previous: Option<&SecretString>,
     ) -> Result<Self, EmptySecret> {
-        Ok(Self { install: install.into(), app_id, verifier: Verifier::new(secret, previous)? })
-    }
-}
-
-/// The three ways in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Interactivity,
-    Commands,
-    Events,
-}
-
-impl Way {
-    /// How a kept body is marked.
-    fn source(self) -> &'static str {
-        match self {
-            Self::Interactivity => "slack:interactivity",
-            Self::Commands => "slack:commands",
-            Self::Events => "slack:events",
-        }
+        let of = Verified { install: install.into(), app_id };
+        Ok(Self { of, verifier: Verifier::new(secret, previous)? })
     }
 }
 
@@ -89,14 +70,18 @@ enum Failed {
     Unverified(Refused),
     /// The body names another app than the one whose secret signed it.
     OtherApp,
-    Unreadable(&'static str),
+    Unreadable,
     Store(StoreError),
     Slow,
 }
 
-impl From<StoreError> for Failed {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
+impl From<NotTaken> for Failed {
+    fn from(not: NotTaken) -> Self {
+        match not {
+            NotTaken::OtherApp => Self::OtherApp,
+            NotTaken::Unreadable(_) => Self::Unreadable,
+            NotTaken::Store(error) => Self::Store(error),
+        }
     }
 }
 
@@ -130,11 +115,7 @@ async fn answer(State(http): State<Arc<Http>>, way: Way, request: Request) -> Re
             tracing::warn!(source, "a delivery names another app than its signature's; refused");
             (StatusCode::UNAUTHORIZED, "app")
         }
-        Failed::Unreadable(what) => {
-            tracing::warn!(source, what, "a signed delivery could not be read; its bytes are kept");
-            metrics::counter!("countersign_inbound_unreadable_total", "platform" => "slack").increment(1);
-            (StatusCode::BAD_REQUEST, "unreadable")
-        }
+        Failed::Unreadable => (StatusCode::BAD_REQUEST, "unreadable"),
         Failed::Store(error) => {
             tracing::error!(source, %error, "a delivery could not be stored; the person may press again");
             (StatusCode::INTERNAL_SERVER_ERROR, "store")
@@ -158,83 +139,24 @@ async fn take(http: &Arc<Http>, way: Way, request: Request) -> Result<Response, 
     if way != Way::Events && is_ssl_check(&body) {
         return Ok(StatusCode::OK.into_response());
     }
-    let doors = verified(http, &headers, &body).map_err(Failed::Unverified)?;
-    match way {
-        Way::Interactivity => interactivity(http, &doors, &body).await,
-        Way::Commands => command(http, &doors, &body).await,
-        Way::Events => event(http, &doors, &body).await,
-    }
+    let verified = verified(http, &headers, &body).map_err(Failed::Unverified)?;
+    let dispatch = Dispatch { bridge: Arc::clone(&http.bridge), templates: Arc::clone(&http.templates) };
+    Ok(match dispatch.take(Delivery::of_body(way, &body), &verified).await? {
+        Taken::Empty => StatusCode::OK.into_response(),
+        Taken::Answer(answer) => Json(answer).into_response(),
+    })
 }
 
 /// The installs whose secret signed this: those of one app may share one.
-fn verified<'h>(http: &'h Http, headers: &HeaderMap, body: &[u8]) -> Result<Vec<&'h SlackDoor>, Refused> {
+fn verified(http: &Http, headers: &HeaderMap, body: &[u8]) -> Result<Vec<Verified>, Refused> {
     let now = http.bridge.clock.now();
     let mut refused = Refused::Signature;
-    let mut doors = vec![];
+    let mut verified = vec![];
     for door in &http.slack {
         match door.verifier.verify(headers, body, now) {
-            Ok(()) => doors.push(door),
+            Ok(()) => verified.push(door.of.clone()),
             Err(why) => refused = why,
         }
     }
-    if doors.is_empty() { Err(refused) } else { Ok(doors) }
-}
-
-/// The verified installs that belong to the app the body names. An install whose app is not known yet
-/// stays: its secret must do, and nothing is answered before the account could be checked.
-fn of_app(http: &Http, doors: &[&SlackDoor], named: Option<&str>) -> Result<Vec<String>, Failed> {
-    let belongs = |door: &&&SlackDoor| {
-        let Some(named) = named else { return true };
-        let learnt = || http.bridge.directory.identity(&door.install).map(|identity| identity.app_id);
-        door.app_id.clone().or_else(learnt).filter(|app| !app.is_empty()).is_none_or(|app| app == named)
-    };
-    let installs: Vec<String> = doors.iter().filter(belongs).map(|door| door.install.clone()).collect();
-    if installs.is_empty() { Err(Failed::OtherApp) } else { Ok(installs) }
-}
-
-async fn interactivity(http: &Arc<Http>, doors: &[&SlackDoor], body: &[u8]) -> Result<Response, Failed> {
-    let read = parse_interactivity(body);
-    let installs = of_app(http, doors, read.app_id.as_deref())?;
-    match read.what {
-        Inbound::Pressed(presses) => {
-            for press in presses {
-                let new = http.bridge.store_press(press, &installs).await?;
-                metrics::counter!("countersign_clicks_total", "platform" => "slack",
-                    "repeat" => if new { "false" } else { "true" })
-                .increment(1);
-            }
-        }
-        Inbound::Ignored => {}
-        Inbound::UnknownType(kind) => {
-            http.bridge.keep_raw(Way::Interactivity.source(), body).await?;
-            tracing::warn!(?kind, "a delivery of a type this version does not know; it is kept");
-        }
-        Inbound::Unreadable(what) => return unreadable(http, Way::Interactivity, body, what).await,
-    }
-    Ok(StatusCode::OK.into_response())
-}
-
-async fn command(http: &Arc<Http>, doors: &[&SlackDoor], body: &[u8]) -> Result<Response, Failed> {
-    let Some(command) = parse_command(body) else {
-        return unreadable(http, Way::Commands, body, "no field `command`").await;
-    };
-    of_app(http, doors, command.app_id.as_deref())?;
-    let text = http.templates.render(&CommandAnswer {});
-    Ok(Json(json!({ "response_type": "ephemeral", "text": text })).into_response())
-}
-
-async fn event(http: &Arc<Http>, doors: &[&SlackDoor], body: &[u8]) -> Result<Response, Failed> {
-    match parse_event(body) {
-        Event::UrlVerification { challenge } => Ok(Json(json!({ "challenge": challenge })).into_response()),
-        Event::Ignored { app_id, event_id: _ } => {
-            of_app(http, doors, app_id.as_deref())?;
-            Ok(StatusCode::OK.into_response())
-        }
-        Event::Unreadable => unreadable(http, Way::Events, body, "no JSON object").await,
-    }
-}
-
-async fn unreadable(http: &Http, way: Way, body: &[u8], what: &'static str) -> Result<Response, Failed> {
-    http.bridge.store_unreadable(way.source(), body).await?;
-    Err(Failed::Unreadable(what))
+    if verified.is_empty() { Err(refused) } else { Ok(verified) }
 }

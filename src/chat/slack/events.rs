@@ -18,16 +18,20 @@ pub enum Event {
 }
 
 /// Reads an event.
-#[must_use]
-pub fn parse_event(body: &[u8]) -> Event {
-    let Ok(payload @ Value::Object(_)) = serde_json::from_slice::<Value>(body) else {
-        return Event::Unreadable;
-    };
-    match (text(&payload, "/type"), text(&payload, "/challenge")) {
+pub(super) fn parse_event(body: &[u8]) -> Event {
+    match serde_json::from_slice::<Value>(body) {
+        Ok(payload @ Value::Object(_)) => read_event(&payload),
+        _ => Event::Unreadable,
+    }
+}
+
+/// Reads an event that is a JSON object already.
+pub(super) fn read_event(payload: &Value) -> Event {
+    match (text(payload, "/type"), text(payload, "/challenge")) {
         (Some("url_verification"), Some(challenge)) => {
             Event::UrlVerification { challenge: challenge.to_owned() }
         }
-        _ => Event::Ignored { app_id: id(&payload, "/api_app_id"), event_id: id(&payload, "/event_id") },
+        _ => Event::Ignored { app_id: id(payload, "/api_app_id"), event_id: id(payload, "/event_id") },
     }
 }
 
@@ -43,19 +47,22 @@ pub struct Command {
 }
 
 /// Reads a command's form; `None` when it names no command.
-#[must_use]
-pub fn parse_command(body: &[u8]) -> Option<Command> {
+pub(super) fn parse_command(body: &[u8]) -> Option<Command> {
     let form: serde_json::Map<String, Value> = url::form_urlencoded::parse(body)
         .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
         .collect();
-    let form = Value::Object(form);
-    text(&form, "/command")?;
+    read_command(&Value::Object(form))
+}
+
+/// Reads a command whose fields are JSON already.
+pub(super) fn read_command(form: &Value) -> Option<Command> {
+    text(form, "/command")?;
     Some(Command {
-        app_id: id(&form, "/api_app_id"),
-        team: id(&form, "/team_id"),
-        enterprise: id(&form, "/enterprise_id"),
-        user: id(&form, "/user_id"),
-        text: text(&form, "/text").unwrap_or_default().to_owned(),
+        app_id: id(form, "/api_app_id"),
+        team: id(form, "/team_id"),
+        enterprise: id(form, "/enterprise_id"),
+        user: id(form, "/user_id"),
+        text: text(form, "/text").unwrap_or_default().to_owned(),
     })
 }
 

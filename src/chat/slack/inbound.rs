@@ -47,8 +47,7 @@ pub fn is_ssl_check(body: &[u8]) -> bool {
 }
 
 /// Reads the form with its one field `payload`.
-#[must_use]
-pub fn parse_interactivity(body: &[u8]) -> Interactivity {
+pub(super) fn parse_interactivity(body: &[u8]) -> Interactivity {
     let unreadable = |why| Interactivity { app_id: None, what: Inbound::Unreadable(why) };
     let mut payloads = url::form_urlencoded::parse(body).filter(|(name, _)| name == "payload");
     let (Some((_, payload)), None) = (payloads.next(), payloads.next()) else {

@@ -10,6 +10,7 @@
 
 mod api;
 mod blocks;
+mod delivery;
 mod errors;
 mod events;
 mod inbound;
@@ -28,8 +29,9 @@ mod tell;
 #[cfg(test)]
 mod rules;
 
-pub use events::{Command, Event, parse_command, parse_event};
-pub use inbound::{Inbound, Interactivity, is_ssl_check, parse_interactivity, parse_payload};
+pub use delivery::{Delivery, Read, Way};
+pub use events::{Command, Event};
+pub use inbound::{Inbound, Interactivity, is_ssl_check, parse_payload};
 pub use signature::{EmptySecret, Refused, Verifier, sign};
 
 use crate::bridge::ports::{
