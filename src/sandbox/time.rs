@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+/// A hand-moved clock is looked at this often; the hand tells nobody.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Epoch milliseconds, from the machine or from a test's hand.
 #[derive(Debug, Clone)]
@@ -26,6 +30,18 @@ impl Time {
                 .duration_since(std::time::UNIX_EPOCH)
                 .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX)),
             Self::Manual(now) => now.load(Ordering::SeqCst),
+        }
+    }
+
+    /// Waits until the clock shows `at_ms`.
+    pub async fn until(&self, at_ms: i64) {
+        loop {
+            let left = at_ms.saturating_sub(self.now_ms());
+            if left <= 0 {
+                return;
+            }
+            let left = Duration::from_millis(left.unsigned_abs());
+            tokio::time::sleep(if matches!(self, Self::System) { left } else { LOOK }).await;
         }
     }
 

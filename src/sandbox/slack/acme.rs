@@ -12,6 +12,8 @@ pub const APP_ID: &str = "A0COUNTER";
 pub const SIGNING_SECRET: &str = "countersign-test-secret";
 /// Bot token of the install in workspace Acme.
 pub const BOT_TOKEN: &str = "xoxb-sandbox-acme";
+/// The app-level token, with `connections:write`, of Socket Mode.
+pub const APP_TOKEN: &str = "xapp-sandbox-countersign";
 /// Bot token of the install in the unrelated workspace Beta.
 pub const BETA_TOKEN: &str = "xoxb-sandbox-beta";
 /// Bot token of the org-wide install.
@@ -60,6 +62,7 @@ impl SlackWorld {
             .team(Team::new(TEAM, "Acme"))
             .team(Team::new("T0BETA", "Beta"))
             .team(Team::new("T0ELSEWHERE", "Elsewhere"))
+            .app_token(APP_TOKEN, &["connections:write"])
             .enterprise("E0ORG", "Org")
             .team(Team::new("T0NORTH", "North").of("E0ORG"))
             .team(Team::new("T0SOUTH", "South").of("E0ORG"))

@@ -15,7 +15,8 @@ impl SlackWorld {
     pub fn complaints(&self) -> Vec<String> {
         let state = self.lock();
         let mut found = Vec::new();
-        for delivery in &state.deliveries {
+        found.extend(state.sockets.complaints());
+        for delivery in state.deliveries.iter().filter(|delivery| delivery.socket.is_none()) {
             if u128::from(delivery.took_ms) >= ACK.as_millis() {
                 found.push(format!("a delivery to {:?} took {} ms", delivery.door, delivery.took_ms));
             }
@@ -67,7 +68,7 @@ fn credential(state: &State, request: &Recorded) -> Option<&'static str> {
     if shown.contains(&state.signing_secret) {
         return Some("the signing secret");
     }
-    if state.installs.keys().any(|token| shown.contains(token)) {
+    if state.installs.keys().chain(state.app_tokens.keys()).any(|token| shown.contains(token)) {
         return Some("a token");
     }
     if state.responds.keys().any(|id| shown.contains(id)) {

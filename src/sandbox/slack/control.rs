@@ -9,9 +9,9 @@
 //! `event {team, event}`, `say {user, channel, text}`; `at` is `{"spot": "message", "channel", "ts"}`,
 //! `{"spot": "ephemeral", …}` or `{"spot": "view", "id"}`. They answer `{deliveries}`.
 //! Looking: `world`, `requests`, `payloads`, `deliveries`, `complaints`, `message/{channel}/{ts}`,
-//! `told/{user}`, `changed?version=N` (waits), `validate` (`{text, blocks}` or `{view}`).
+//! `told/{user}`, `warnings`, `changed?version=N` (waits), `validate` (`{text, blocks}` or `{view}`).
 //! Setting: `faults` (POST a rule, DELETE all), `pace {factor}`, `switches`, `doors`,
-//! `clock {advance_ms}`, `channel`, `user`, `group`.
+//! `clock {advance_ms}`, `channel`, `user`, `group`. Sockets: see `socket/control.rs`.
 
 use super::controls::Input;
 use super::deliver::{Delivery, Doors, Manner};
@@ -64,16 +64,18 @@ pub(super) fn routes() -> Router<Arc<SlackWorld>> {
         .route("/slack/control/channel", post(channel))
         .route("/slack/control/user", post(user))
         .route("/slack/control/group", post(group))
+        .route("/slack/control/warnings", get(async |State(world): World| Json(world.warnings())))
+        .merge(super::socket::control_routes())
 }
 
-fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Box<Response>> {
+pub(super) fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, Box<Response>> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         (StatusCode::BAD_REQUEST, Json(json!({"error": error.to_string()}))).into_response().into()
     })
 }
 
-fn done(delivered: Result<Vec<Delivery>, PressError>) -> Response {
+pub(super) fn done(delivered: Result<Vec<Delivery>, PressError>) -> Response {
     match delivered {
         Ok(deliveries) => Json(json!({"deliveries": deliveries})).into_response(),
         Err(error) => (StatusCode::CONFLICT, Json(json!({"error": error.to_string()}))).into_response(),

@@ -1,4 +1,5 @@
-//! Delivering to the app: signed requests, scripted trouble on the way, redelivery.
+//! Delivering to the app: signed requests, scripted trouble on the way, redelivery. In Socket Mode
+//! the same deliveries go as envelopes over sockets.
 //!
 //! Invariant: a body is built once and signed over exactly the bytes sent; a repeated delivery
 //! repeats the bytes. Everything delivered is recorded with the answer and the time it took.
@@ -8,6 +9,7 @@ use super::world::SlackWorld;
 use crate::net;
 use crate::sandbox::faults::Fault;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Slack waits this long for an acknowledgement.
@@ -64,20 +66,40 @@ pub struct Manner {
     pub signing: Signing,
     /// The same bytes this many times more, all at once.
     pub repeats: u32,
+    /// In Socket Mode: over this socket. Copies take the next ones in turn.
+    pub socket: Option<u64>,
 }
 
 impl Manner {
     /// Signed this way.
     #[must_use]
     pub fn signed(signing: Signing) -> Self {
-        Self { signing, repeats: 0 }
+        Self { signing, ..Self::default() }
     }
 
     /// The same delivery twice at once.
     #[must_use]
     pub fn twice() -> Self {
-        Self { signing: Signing::Good, repeats: 1 }
+        Self { repeats: 1, ..Self::default() }
     }
+
+    /// Over this socket.
+    #[must_use]
+    pub fn over(socket: u64) -> Self {
+        Self { socket: Some(socket), ..Self::default() }
+    }
+}
+
+/// What a person sees of a delivery that failed: Slack's warning beside the control, or its answer
+/// to the command.
+#[derive(Debug, Clone, Serialize)]
+pub struct Warning {
+    pub user: String,
+    pub at_ms: i64,
+    pub door: Door,
+    /// Where it was: `{channel}/{ts}`, a view's id, a channel.
+    pub at: String,
+    pub why: String,
 }
 
 /// One delivery and what came back.
@@ -85,15 +107,19 @@ impl Manner {
 pub struct Delivery {
     pub door: Door,
     pub at_ms: i64,
-    /// 0: no answer (refused, timed out, broken).
+    /// 0: no answer (refused, timed out, broken). An acknowledged envelope: 200.
     pub status: u16,
+    /// The answer's body, or the payload of the acknowledgement; why there is none.
     pub body: String,
     pub took_ms: u64,
     /// 1 for the first, more for redeliveries.
     pub attempt: u32,
-    /// The raw body and the headers it was signed with.
+    /// The raw body and the headers it was signed with; the frame, without headers.
     pub raw: String,
     pub headers: Vec<(String, String)>,
+    /// In Socket Mode: where it was sent, and its envelope.
+    pub socket: Option<u64>,
+    pub envelope_id: Option<String>,
 }
 
 impl Delivery {
@@ -109,9 +135,14 @@ impl Delivery {
         serde_json::from_str(&self.body).unwrap_or_default()
     }
 
-    /// The payload that was delivered: of a form field `payload`, or of the JSON body.
+    /// The payload that was delivered: of a form field `payload`, of the JSON body, or of the
+    /// envelope.
     #[must_use]
     pub fn payload(&self) -> serde_json::Value {
+        if self.envelope_id.is_some() {
+            let frame: serde_json::Value = serde_json::from_str(&self.raw).unwrap_or_default();
+            return frame["payload"].clone();
+        }
         let form = url::form_urlencoded::parse(self.raw.as_bytes()).find(|(key, _)| key == "payload");
         let text = form.map_or_else(|| self.raw.clone(), |(_, value)| value.into_owned());
         serde_json::from_str(&text).unwrap_or_default()
@@ -134,7 +165,60 @@ impl SlackWorld {
         manner: &Manner,
         extra: &[(&'static str, String)],
     ) -> Vec<Delivery> {
+        let done = self.deliver_now(door, body, manner, extra).await;
+        if door != Door::Events && !done.iter().any(Delivery::acked) {
+            self.warn(&done);
+        }
+        done
+    }
+
+    /// The person sees that nobody answered.
+    fn warn(&self, done: &[Delivery]) {
+        let Some(first) = done.first() else { return };
+        let form: BTreeMap<_, _> = url::form_urlencoded::parse(first.raw.as_bytes()).collect();
+        let payload = first.payload();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let field = |name: &str| form.get(name).map(|value| value.clone().into_owned());
+        let user = match &payload["user"]["id"] {
+            serde_json::Value::String(user) => user.clone(),
+            _ => field("user_id").unwrap_or_else(|| text(&payload["user_id"])),
+        };
+        let container = &payload["container"];
+        let at = match (&container["message_ts"], &payload["view"]["id"]) {
+            (serde_json::Value::String(ts), _) => format!("{}/{ts}", text(&container["channel_id"])),
+            (_, serde_json::Value::String(view)) => view.clone(),
+            _ => field("channel_id").unwrap_or_else(|| text(&payload["channel_id"])),
+        };
+        let why = match first.status {
+            0 => first.body.clone(),
+            200 => "the answer came late".to_owned(),
+            status => format!("HTTP status {status}"),
+        };
+        let warning = Warning { user, at_ms: first.at_ms, door: first.door, at, why };
+        self.change(|state| state.warnings.push(warning));
+    }
+
+    /// Every warning that somebody saw, in order.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.lock().warnings.clone()
+    }
+
+    async fn deliver_now(
+        &self,
+        door: Door,
+        body: Vec<u8>,
+        manner: &Manner,
+        extra: &[(&'static str, String)],
+    ) -> Vec<Delivery> {
         let fault = self.faults().take(door.name());
+        if self.switches().socket_mode {
+            let header =
+                |wanted: &str| extra.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value);
+            let number = header("X-Slack-Retry-Num").and_then(|number| number.parse().ok());
+            let reason = header("X-Slack-Retry-Reason").cloned().unwrap_or_default();
+            let retry = number.map(|number| (number, reason));
+            return self.deliver_by_socket(door, &body, manner, retry, fault).await;
+        }
         let mut copies = 1 + manner.repeats;
         match fault {
             Some(Fault::Delay { ms }) => tokio::time::sleep(Duration::from_millis(ms)).await,
@@ -201,7 +285,18 @@ impl SlackWorld {
         if unheard {
             (status, answer) = (0, "the answer was lost".into());
         }
-        let delivery = Delivery { door, at_ms, status, body: answer, took_ms, attempt, raw, headers };
+        let delivery = Delivery {
+            door,
+            at_ms,
+            status,
+            body: answer,
+            took_ms,
+            attempt,
+            raw,
+            headers,
+            socket: None,
+            envelope_id: None,
+        };
         self.change(|state| state.deliveries.push(delivery.clone()));
         delivery
     }

@@ -29,6 +29,7 @@ pub struct Method {
     pub scope: Scope,
 }
 
+const T1: (i64, i64) = (1, 5);
 const T2: (i64, i64) = (20, 6);
 const T3: (i64, i64) = (50, 10);
 const T4: (i64, i64) = (100, 20);
@@ -41,7 +42,8 @@ const fn method(name: &'static str, tier: (i64, i64), read: bool, scope: Scope) 
     Method { name, per_minute: tier.0, burst: tier.1, read, scope }
 }
 
-static METHODS: [Method; 17] = [
+static METHODS: [Method; 18] = [
+    method("apps.connections.open", T3, false, Scope::None),
     method("auth.test", SPECIAL, false, Scope::None),
     method("bots.info", T3, true, Scope::One("users:read")),
     method("chat.postMessage", (300, 100), false, Scope::One("chat:write")),
@@ -105,7 +107,8 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Takes one call of `method` by `install`; `channel` for posts.
+    /// Takes one call of `method` by `install`; `channel` for posts. `scarce`: the switch that
+    /// makes this method rarer is on.
     pub fn take(
         &mut self,
         now_ms: i64,
@@ -118,7 +121,11 @@ impl Rates {
             return Ok(());
         }
         let key = format!("{install} {}", method.name);
-        let rate = if scarce && method.scope == HISTORY { (1, 1) } else { (method.per_minute, method.burst) };
+        let rate = match method.name {
+            _ if scarce && method.scope == HISTORY => (1, 1),
+            "apps.connections.open" if scarce => T1,
+            _ => (method.per_minute, method.burst),
+        };
         self.draw(now_ms, key.clone(), rate)?;
         match channel.filter(|_| method.name == "chat.postMessage") {
             Some(channel) => self.draw(now_ms, format!("{key} {channel}"), (60, 3)),

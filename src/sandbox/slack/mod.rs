@@ -22,6 +22,7 @@ mod read;
 mod render;
 mod response;
 mod sign;
+mod socket;
 mod switches;
 #[cfg(test)]
 mod tests;
@@ -31,10 +32,11 @@ pub mod validate;
 mod world;
 
 pub use controls::Input;
-pub use deliver::{ACK, Delivery, Door, Doors, Manner};
+pub use deliver::{ACK, Delivery, Door, Doors, Manner, Warning};
 pub use payload::{PressError, Spot};
 pub use read::Payload;
 pub use sign::{Signing, signature};
+pub use socket::{Envelope, Frame, Order, Socket};
 pub use switches::{Switches, TextOnlyUpdate, Unit};
 pub use types::{
     Channel, ChannelKind, Edited, Ephemeral, Group, Install, Message, Recorded, Team, TokenState, User,
@@ -44,8 +46,8 @@ pub use world::{Builder, SlackWorld};
 
 use std::sync::Arc;
 
-/// Serves `/slack/api/{method}`, `/slack/response/{id}` and `/slack/control/…`. The app's
+/// Serves `/slack/api/{method}`, `/slack/response/{id}`, `/slack/link/` and `/slack/control/…`. The app's
 /// `api_url` is `{root}/slack/api`; tell the world its root with [`SlackWorld::set_base_url`].
 pub fn router(world: Arc<SlackWorld>) -> axum::Router {
-    api::routes().merge(response::routes()).merge(control::routes()).with_state(world)
+    api::routes().merge(response::routes()).merge(socket::routes()).merge(control::routes()).with_state(world)
 }

@@ -55,6 +55,16 @@ pub struct Switches {
     pub history_scopes: bool,
     /// Sends an interaction once more when its acknowledgement failed.
     pub interactive_redelivery: bool,
+    /// Deliveries go over WebSockets that the app opens; the doors are unused then.
+    pub socket_mode: bool,
+    /// `apps.connections.open`: the tier of the official SDK's data (one a minute), not the
+    /// documented third.
+    pub scarce_connections: bool,
+    /// `hello` and `disconnect` carry nothing but their type and reason, envelopes no
+    /// `accepts_response_payload`.
+    pub bare_frames: bool,
+    /// The app id that `hello` names in place of the true one.
+    pub hello_app_id: Option<String>,
     /// The app's Home tab is on.
     pub home_tab: bool,
     /// The app's Messages tab is on; off: nobody can be written to directly.
@@ -70,6 +80,10 @@ impl Default for Switches {
             scarce_history: false,
             history_scopes: true,
             interactive_redelivery: false,
+            socket_mode: false,
+            scarce_connections: true,
+            bare_frames: false,
+            hello_app_id: None,
             home_tab: true,
             messages_tab: true,
         }

@@ -123,7 +123,7 @@ pub(super) fn card() -> Value {
             {"type": "button", "action_id": "cs.deny", "value": "k2", "text": {"type": "plain_text", "text": "R&D <no>"}}]}])
 }
 
-async fn posted(api: &Api, channel: &str) -> String {
+pub(super) async fn posted(api: &Api, channel: &str) -> String {
     let body = json!({"channel": channel, "text": "Approval needed", "blocks": card()});
     let answer = api.post(BOT_TOKEN, "chat.postMessage", &body).await;
     assert_eq!(answer["ok"], true, "{answer}");

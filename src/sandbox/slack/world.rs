@@ -5,8 +5,9 @@
 //! Known race: two requests that arrive together are ordered by who takes the lock first; `seq`
 //! of the recorded requests is that order.
 
-use super::deliver::{Delivery, Doors};
+use super::deliver::{Delivery, Doors, Warning};
 use super::limits::{Pace, Rates};
+use super::socket::Sockets;
 use super::switches::Switches;
 use super::types::{
     Channel, ChannelKind, Ephemeral, Group, Install, Message, Recorded, Team, TokenState, User, View,
@@ -14,7 +15,7 @@ use super::types::{
 use crate::sandbox::faults::Faults;
 use crate::sandbox::time::Time;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -53,6 +54,9 @@ pub(super) struct State {
     pub(super) groups: BTreeMap<String, Group>,
     /// By token.
     pub(super) installs: BTreeMap<String, Install>,
+    /// App-level tokens and their scopes.
+    pub(super) app_tokens: BTreeMap<String, BTreeSet<String>>,
+    pub(super) sockets: Sockets,
     pub(super) messages: BTreeMap<String, BTreeMap<String, Message>>,
     pub(super) ephemerals: Vec<Ephemeral>,
     pub(super) views: BTreeMap<String, View>,
@@ -62,6 +66,7 @@ pub(super) struct State {
     /// How many requests were recorded before the first of these.
     pub(super) forgotten: u64,
     pub(super) deliveries: Vec<Delivery>,
+    pub(super) warnings: Vec<Warning>,
     /// What each person has filled in: (user, message or view) → block_id → action_id → value.
     pub(super) filled: BTreeMap<(String, String), Map<String, Value>>,
     pub(super) rates: Rates,
@@ -131,6 +136,14 @@ impl State {
         self.installs.values().find(|install| install.key() == key)
     }
 
+    fn set_app_token(&mut self, token: &str, scopes: &[&str]) {
+        if scopes.is_empty() {
+            self.app_tokens.remove(token);
+        } else {
+            self.app_tokens.insert(token.into(), scopes.iter().map(|&scope| scope.into()).collect());
+        }
+    }
+
     pub(super) fn message(&self, channel: &str, ts: &str) -> Option<&Message> {
         self.messages.get(channel)?.get(ts)
     }
@@ -164,6 +177,8 @@ impl SlackWorld {
                 channels: BTreeMap::new(),
                 groups: BTreeMap::new(),
                 installs: BTreeMap::new(),
+                app_tokens: BTreeMap::new(),
+                sockets: Sockets::default(),
                 messages: BTreeMap::new(),
                 ephemerals: Vec::new(),
                 views: BTreeMap::new(),
@@ -172,6 +187,7 @@ impl SlackWorld {
                 requests: Vec::new(),
                 forgotten: 0,
                 deliveries: Vec::new(),
+                warnings: Vec::new(),
                 filled: BTreeMap::new(),
                 rates: Rates::default(),
                 switches: Switches::default(),
@@ -302,6 +318,8 @@ impl SlackWorld {
             state.forgotten += state.requests.len() as u64;
             state.requests.clear();
             state.deliveries.clear();
+            state.warnings.clear();
+            state.sockets.forget();
             state.triggers.retain(|_, trigger| trigger.made_ms > old);
             state.responds.retain(|_, respond| respond.made_ms > old);
         });
@@ -325,6 +343,11 @@ impl SlackWorld {
     /// Changes a user group.
     pub fn edit_group(&self, id: &str, edit: impl FnOnce(&mut Group)) {
         self.change(|state| state.groups.get_mut(id).map(edit));
+    }
+
+    /// Gives an app-level token these scopes; with none it is unknown.
+    pub fn app_token(&self, token: &str, scopes: &[&str]) {
+        self.change(|state| state.set_app_token(token, scopes));
     }
 
     /// Adds a scope to a token, or takes it away.
@@ -446,6 +469,12 @@ impl Builder {
     pub fn group(mut self, id: &str, team: &str, users: &[&str]) -> Self {
         let users = users.iter().map(|&user| user.into()).collect();
         self.0.groups.insert(id.into(), Group { id: id.into(), team: team.into(), users, disabled: false });
+        self
+    }
+
+    #[must_use]
+    pub fn app_token(mut self, token: &str, scopes: &[&str]) -> Self {
+        self.0.set_app_token(token, scopes);
         self
     }
 

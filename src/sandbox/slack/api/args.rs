@@ -14,6 +14,10 @@ const STRUCTURED: [&str; 4] = ["blocks", "view", "metadata", "attachments"];
 pub(crate) struct Args {
     pub(crate) values: Map<String, Value>,
     pub(crate) encoding: &'static str,
+    /// Over POST.
+    pub(crate) post: bool,
+    /// The token came in the header.
+    pub(crate) bearer: bool,
     /// Never recorded.
     token: Option<String>,
 }
@@ -27,7 +31,7 @@ impl Args {
         body: &[u8],
         read_only: bool,
     ) -> Result<Self, &'static str> {
-        let mut args = Self { encoding: "none", ..Self::default() };
+        let mut args = Self { encoding: "none", post: *http == HttpMethod::POST, ..Self::default() };
         let content_type =
             headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -56,6 +60,7 @@ impl Args {
         let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         if let Some(token) = bearer.and_then(|value| value.strip_prefix("Bearer ")) {
             args.token = Some(token.trim().to_owned());
+            args.bearer = true;
         }
         Ok(args)
     }

@@ -103,6 +103,9 @@ impl Reply {
 /// Answers one call.
 pub(super) fn answer(state: &mut State, now_ms: i64, name: &str, args: &Args) -> Reply {
     let Some(method) = limits::find(name) else { return Reply::refused(Refusal::new("unknown_method")) };
+    if name == "apps.connections.open" {
+        return super::socket::connections_open(state, now_ms, method, args);
+    }
     let known = args.token().and_then(|token| state.installs.get(token)).cloned();
     let key = known.as_ref().map_or("?", Install::key);
     let scarce = state.switches.scarce_history;
@@ -112,7 +115,11 @@ pub(super) fn answer(state: &mut State, now_ms: i64, name: &str, args: &Args) ->
         return Reply { status: 429, retry_after: Some(retry_after), scopes: None, body };
     }
     let Some(mut install) = known else {
-        let error = if args.token().is_none() { "not_authed" } else { "invalid_auth" };
+        let error = match args.token() {
+            None => "not_authed",
+            Some(token) if state.app_tokens.contains_key(token) => "not_allowed_token_type",
+            Some(_) => "invalid_auth",
+        };
         return Reply::refused(Refusal::new(error));
     };
     if !state.switches.history_scopes {
