@@ -30,10 +30,14 @@ const COUNTERS: &[(&str, &str)] = &[
     ("countersign_jobs_fenced_total", "Jobs that finished after their lease was lost."),
     ("countersign_opened_total", "Interactions first seen open, by kind."),
     ("countersign_settled_total", "Interactions that ended, by outcome."),
+    ("countersign_socket_reconnects_total", "Sockets that have to be opened again, by install and reason."),
     ("countersign_unrouted_total", "Open interactions that no route matched."),
     ("countersign_wakeups_total", "Wake-ups of the workers, by reason."),
     ("countersign_watch_errors_total", "Failed readings, by runtime."),
 ];
+
+const GAUGES: &[(&str, &str)] =
+    &[("countersign_sockets_open", "Sockets of Slack's Socket Mode that are open here, by install.")];
 
 const HISTOGRAMS: &[(&str, &str)] = &[
     ("countersign_ack_seconds", "From a delivery's arrival to its acknowledgement, by platform."),
@@ -112,6 +116,9 @@ pub fn install_recorder() -> Metrics {
         for (name, text) in COUNTERS {
             metrics::describe_counter!(*name, *text);
         }
+        for (name, text) in GAUGES {
+            metrics::describe_gauge!(*name, *text);
+        }
         for (name, text) in HISTOGRAMS {
             metrics::describe_histogram!(*name, metrics::Unit::Seconds, *text);
         }
@@ -166,7 +173,7 @@ mod tests {
                 }
             }
         }
-        let described = COUNTERS.iter().chain(HISTOGRAMS).map(|(name, _)| *name);
+        let described = COUNTERS.iter().chain(GAUGES).chain(HISTOGRAMS).map(|(name, _)| *name);
         for name in &counted {
             assert!(described.clone().any(|known| known == name), "describe {name}");
         }

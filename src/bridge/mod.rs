@@ -9,6 +9,7 @@ pub mod cards;
 pub mod carrier;
 pub mod click;
 pub mod deliver;
+mod deliveries;
 pub mod directory;
 mod draw;
 mod edits;

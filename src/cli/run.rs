@@ -7,6 +7,7 @@
 use super::End;
 use super::service::{self, Machine, Service};
 use crate::bridge::supervisor::Supervisor;
+use crate::chat::slack::socket::Timing;
 use crate::config::Config;
 use crate::http;
 use anyhow::{Context, Result, bail};
@@ -104,6 +105,10 @@ pub(super) async fn start(config: Config, machine: &Machine, tasks: &Supervisor)
     }
     serve(tasks, "http", public, http::public_router(&http, server.admin_listen.is_some()));
     service.bridge.start(tasks, service.watches.clone());
+    for sockets in service.sockets(machine, &Timing::default())? {
+        let stop = tasks.stopping();
+        tasks.start(format!("sockets:{}", sockets.install()), async move { sockets.run(&stop).await });
+    }
     let (keys, metrics, stop) = (service.keys.clone(), http.metrics.clone(), tasks.stopping());
     tasks.start("upkeep", async move {
         while !stop.is_cancelled() {

@@ -8,11 +8,12 @@ use crate::bridge::directory::{Link, People};
 use crate::bridge::ports::{Carrier, ChatPlatform, Connector};
 use crate::bridge::supervisor::Watch;
 use crate::bridge::{Bridge, Rules};
+use crate::chat::slack::socket::{SocketMode, SocketSettings, Timing};
 use crate::chat::slack::{Slack, SlackSettings};
-use crate::config::{self, AnswerWith, Config, WatchAs};
+use crate::config::{self, AnswerWith, Config, SlackInbound, WatchAs};
 use crate::domain::clock::Clock;
 use crate::domain::ids::Ids;
-use crate::http::{Http, Operator, SlackDoor};
+use crate::http::{Dispatch, Http, Operator, SlackDoor, SocketDoor};
 use crate::identity::keys::{KeyFile, Keys, SigningAlg};
 use crate::identity::subject::Carry;
 use crate::net::{self, Limits};
@@ -157,10 +158,12 @@ impl Service {
             .config
             .slack
             .iter()
-            .map(|slack| {
-                let previous = slack.previous_signing_secret.as_ref();
-                SlackDoor::new(&slack.name, slack.app_id.clone(), &slack.signing_secret, previous)
-                    .with_context(|| format!("slack {}: signing_secret", slack.name))
+            .filter_map(|slack| match &slack.inbound {
+                SlackInbound::Socket { .. } => None,
+                SlackInbound::Http { signing_secret, previous } => Some(
+                    SlackDoor::new(&slack.name, slack.app_id.clone(), signing_secret, previous.as_ref())
+                        .with_context(|| format!("slack {}: signing_secret", slack.name)),
+                ),
             })
             .collect::<Result<Vec<_>>>()?;
         let keys = self.keys.clone();
@@ -174,6 +177,37 @@ impl Service {
             metrics: telemetry::install_recorder(),
             templates: Arc::clone(&self.templates),
         }))
+    }
+}
+
+impl Service {
+    /// The installs in Socket Mode, ready to run.
+    ///
+    /// # Errors
+    /// When the system's trust store cannot be read.
+    pub fn sockets(&self, machine: &Machine, timing: &Timing) -> Result<Vec<SocketMode>> {
+        let mut sockets = vec![];
+        for slack in &self.config.slack {
+            let SlackInbound::Socket { app_token } = &slack.inbound else { continue };
+            let dispatch =
+                Dispatch { bridge: Arc::clone(&self.bridge), templates: Arc::clone(&self.templates) };
+            let door = SocketDoor::new(dispatch, &slack.name, slack.app_id.clone());
+            let settings = SocketSettings {
+                name: slack.name.clone(),
+                app_token: app_token.clone(),
+                api_url: slack.api_url.clone(),
+            };
+            let mode = SocketMode::new(
+                settings,
+                net::client(machine.limits).context("the system's trust store cannot be read")?,
+                Pace::new(Arc::clone(&machine.clock), Arc::clone(&machine.ids), slack.pace),
+                Arc::clone(&machine.ids),
+                Arc::new(door),
+                timing.clone(),
+            );
+            sockets.push(mode.with_context(|| format!("slack {}", slack.name))?);
+        }
+        Ok(sockets)
     }
 }
 

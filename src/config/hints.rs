@@ -5,7 +5,7 @@ use super::check::Check;
 
 /// Sections and keys that belong to the product but not to this version. `section.key`, or the
 /// section alone.
-const NOT_YET: [&str; 20] = [
+const NOT_YET: [&str; 19] = [
     "oidc",
     "alerts",
     "discord",
@@ -18,7 +18,6 @@ const NOT_YET: [&str; 20] = [
     "runtime.agents",
     "runtime.native_base_path",
     "runtime.api_version",
-    "slack.app_token",
     "slack.subject",
     "group.discord_roles",
     "person.discord",

@@ -12,10 +12,6 @@ use serde::Deserialize;
 pub struct Slack {
     pub name: String,
     pub bot_token: SecretString,
-    /// Verifies what Slack sends.
-    pub signing_secret: SecretString,
-    /// Also accepted while the secret is rotated.
-    pub previous_signing_secret: Option<SecretString>,
     /// Only where the bot token may not read it.
     pub app_id: Option<String>,
     pub inbound: SlackInbound,
@@ -25,11 +21,17 @@ pub struct Slack {
     pub pace: f64,
 }
 
-/// How clicks arrive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How clicks arrive, with what proves that they are Slack's.
+#[derive(Debug, Clone)]
 pub enum SlackInbound {
     /// Signed requests to `/slack/interactivity`.
-    Http,
+    Http {
+        signing_secret: SecretString,
+        /// Also accepted while the secret is rotated.
+        previous: Option<SecretString>,
+    },
+    /// Socket Mode: sockets that we open with the app-level token.
+    Socket { app_token: SecretString },
 }
 
 /// Slack's own Web API.
@@ -46,15 +48,17 @@ pub(super) struct Raw {
     /// The bot token, `xoxb-…`.
     #[schemars(required)]
     bot_token: Option<SecretRef>,
-    /// The app's signing secret, which proves that a request comes from Slack.
-    #[schemars(required)]
+    /// The app-level token, `xapp-…`, with `connections:write`: for Socket Mode.
+    app_token: Option<SecretRef>,
+    /// The app's signing secret, which proves that a request comes from Slack. Not needed in Socket Mode.
     signing_secret: Option<SecretRef>,
     /// The signing secret before the last rotation, accepted while Slack still uses it.
     previous_signing_secret: Option<SecretRef>,
     /// The app's id, `A…`. Only when the bot token may not read it itself.
     app_id: Option<String>,
-    /// How clicks arrive. This version: `http`.
-    #[schemars(extend("enum" = ["http"]))]
+    /// How clicks arrive: over sockets that Countersign opens, or over HTTP at its public address. Needed
+    /// only when both `app_token` and `signing_secret` are given.
+    #[schemars(extend("enum" = ["socket", "http"]))]
     inbound: Option<String>,
     /// The address of the Web API. Default `https://slack.com/api`.
     api_url: Option<String>,
@@ -72,19 +76,17 @@ impl Raw {
             .required(at, "bot_token", self.bot_token, "add bot_token = { env = \"SLACK_BOT_TOKEN\" }")
             .and_then(|secret| check.token(&key("bot_token"), &secret))
             .filter(|token| a_bot_token(check, &key("bot_token"), token));
-        let signing_secret = check
-            .required(
-                at,
-                "signing_secret",
-                self.signing_secret,
-                "add signing_secret = { env = \"SLACK_SIGNING_SECRET\" }",
-            )
-            .and_then(|secret| check.token(&key("signing_secret"), &secret));
-        let previous_signing_secret = self
-            .previous_signing_secret
-            .and_then(|secret| check.token(&key("previous_signing_secret"), &secret));
+        let mut secret = |name: &str, given: Option<SecretRef>| {
+            // What could not be read is there all the same.
+            let there = given.is_some() || check.has_finding(&key(name));
+            (there, given.and_then(|secret| check.token(&key(name), &secret)))
+        };
+        let app_token = secret("app_token", self.app_token);
+        let signing_secret = secret("signing_secret", self.signing_secret);
+        let previous = secret("previous_signing_secret", self.previous_signing_secret);
+        let word = self.inbound.as_deref();
+        let inbound = inbound(check, at, word, app_token, signing_secret, previous);
         let app_id = self.app_id.filter(|id| an_app_id(check, &key("app_id"), id));
-        let inbound = inbound(check, &key("inbound"), self.inbound.as_deref());
         let api = self.api_url.unwrap_or_else(|| SLACK_API.into());
         let api_url = check.address(&key("api_url"), &api, Plain::Loopback);
         let on_this_machine = api_url.as_ref().is_some_and(crate::net::is_loopback);
@@ -105,8 +107,6 @@ impl Raw {
         Some(Slack {
             name: name?,
             bot_token: bot_token?,
-            signing_secret: signing_secret?,
-            previous_signing_secret,
             app_id,
             inbound: inbound?,
             api_url: api_url.map(|_| api.trim_end_matches('/').to_owned())?,
@@ -140,12 +140,61 @@ fn an_app_id(check: &mut Check<'_>, key: &str, id: &str) -> bool {
     good
 }
 
-fn inbound(check: &mut Check<'_>, key: &str, word: Option<&str>) -> Option<SlackInbound> {
-    let message = match word {
-        None | Some("http") => return Some(SlackInbound::Http),
-        Some("socket") => "`socket` is not part of this version yet".to_owned(),
-        Some(other) => format!("`{other}` is no way in"),
+/// A secret: whether it is given, and its value if it could be read.
+type Given = (bool, Option<SecretString>);
+
+fn inbound(
+    check: &mut Check<'_>,
+    at: &str,
+    word: Option<&str>,
+    (has_app_token, app_token): Given,
+    (has_signing_secret, signing_secret): Given,
+    (has_previous, previous): Given,
+) -> Option<SlackInbound> {
+    let key = |key: &str| format!("{at}.{key}");
+    let socket = match word {
+        Some("socket") => true,
+        Some("http") => false,
+        Some(other) => {
+            let message = format!("`{other}` is no way in");
+            check.error(&key("inbound"), message, "write \"socket\" or \"http\"".into());
+            return None;
+        }
+        None if has_app_token && has_signing_secret => {
+            let message = "is missing: app_token and signing_secret are both given".into();
+            check.error(&key("inbound"), message, "write \"socket\" or \"http\"".into());
+            return None;
+        }
+        None => has_app_token,
     };
-    check.error(key, message, "write \"http\", or leave the key out".into());
-    None
+    if socket {
+        if has_previous {
+            let message = "is of no use in Socket Mode".into();
+            check.error(&key("previous_signing_secret"), message, "remove it".into());
+        }
+        if !has_app_token {
+            let fix = "add app_token = { env = \"SLACK_APP_TOKEN\" }";
+            check.error(&key("app_token"), "is missing".into(), fix.into());
+        }
+        let app_token = app_token.filter(|token| an_app_token(check, &key("app_token"), token))?;
+        return Some(SlackInbound::Socket { app_token });
+    }
+    if !has_signing_secret {
+        let fix = "add signing_secret = { env = \"SLACK_SIGNING_SECRET\" }, or for Socket Mode \
+            app_token = { env = \"SLACK_APP_TOKEN\" }";
+        check.error(&key("signing_secret"), "is missing".into(), fix.into());
+    }
+    (!has_previous || previous.is_some())
+        .then_some(signing_secret)?
+        .map(|signing_secret| SlackInbound::Http { signing_secret, previous })
+}
+
+fn an_app_token(check: &mut Check<'_>, key: &str, token: &SecretString) -> bool {
+    let good = token.expose_secret().starts_with("xapp-");
+    if !good {
+        let message = "this is no app-level token".into();
+        let fix = "use a token of the app's page \"Basic Information\" with connections:write, xapp-…";
+        check.error(key, message, fix.into());
+    }
+    good
 }

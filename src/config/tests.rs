@@ -92,7 +92,8 @@ fn the_good_configuration_has_the_defaults_and_no_warning() {
         (["sessions:own".to_owned()].as_slice(), &WatchAs::Credential)
     );
     let slack = &config.slack[0];
-    assert_eq!((slack.api_url.as_str(), slack.inbound), (SLACK_API, SlackInbound::Http));
+    assert_eq!(slack.api_url, SLACK_API);
+    assert!(matches!(slack.inbound, SlackInbound::Http { previous: None, .. }));
     assert_eq!(slack.bot_token.expose_secret(), "xoxb-sesame");
     let route = &config.routes[0];
     assert_eq!((route.approvals, route.self_approval, route.fallback.len()), (1, true, 0));
@@ -122,7 +123,7 @@ fn every_fault_is_reported_at_once() {
         [[slack]]
         name = "acme"
         bot_token = { env = "MISSING" }
-        app_token = { env = "APP" }
+        app_token = { env = "SIGNING" }
         pace = 4
         [[route]]
         when = { runtime = "prod", tol = "x", agent = 5 }
@@ -143,9 +144,8 @@ fn every_fault_is_reported_at_once() {
     runtime[1].name: `prod` is also the name of runtime[0]; give each [[runtime]] its own name
     runtime[1].endpoint: is missing; add endpoint = "https://…" (the JSON-RPC address), or card_url
     runtime[1].answer_with: is missing; add answer_with = "jwt" or "subject_header"
-    slack[0].app_token: is not part of this version yet; remove it
     slack[0].bot_token: the environment variable MISSING is not set; set MISSING for this process, or use { file = "path" }
-    slack[0].signing_secret: is missing; add signing_secret = { env = "SLACK_SIGNING_SECRET" }
+    slack[0].app_token: this is no app-level token; use a token of the app's page "Basic Information" with connections:write, xapp-…
     slack[0].pace: `4` is faster than Slack allows; write 1 or less; more is for an api_url on this machine
     route[0].when.tol: is not a known key; did you mean `tool`?
     route[0].approvals: invalid type: string "two", expected a whole number from 0 on; write it like `approvals = 1`
@@ -267,4 +267,21 @@ fn an_approval_without_a_tool_must_not_fall_to_a_weaker_route_unnoticed() {
     let none: Vec<String> = Vec::new();
     assert_eq!(falls("approvers = [\"release\"]\napprovals = 2"), none);
     assert_eq!(falls("approvers = [\"release\"]\nwhen = { kind = \"question\" }"), none);
+}
+
+/// Either secret says how clicks arrive; with both, `inbound` does.
+#[test]
+fn socket_mode_needs_the_app_token_only() {
+    let signing = "signing_secret = { env = \"SIGNING\" }";
+    let app = "app_token = { env = \"APP\" }";
+    for text in [
+        with(signing, app),
+        with(signing, &format!("{app}\ninbound = \"socket\"")),
+        with(signing, &format!("{app}\n{signing}\ninbound = \"socket\"")),
+    ] {
+        let SlackInbound::Socket { app_token } = &parse(&text).slack[0].inbound else { panic!("{text}") };
+        assert_eq!(app_token.expose_secret(), "xapp-sesame");
+    }
+    let both = parse(&with(signing, &format!("{app}\n{signing}\ninbound = \"http\"")));
+    assert!(matches!(both.slack[0].inbound, SlackInbound::Http { .. }));
 }

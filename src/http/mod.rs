@@ -37,7 +37,7 @@ use problem::Problem;
 use std::sync::Arc;
 
 pub use api::Operator;
-pub use slack::SlackDoor;
+pub use slack::{Dispatch, SlackDoor, SocketDoor};
 
 /// Gives the public keys to publish at a moment, as a JWK Set.
 pub type Jwks = Arc<dyn Fn(Millis) -> serde_json::Value + Send + Sync>;

@@ -13,8 +13,10 @@
 //!   another click, and one of the two is told "already recorded".
 
 mod dispatch;
+mod sockets;
 
 pub use dispatch::{Dispatch, NotTaken, Taken, Verified};
+pub use sockets::SocketDoor;
 
 use super::Http;
 use crate::bridge::operators::StoreError;

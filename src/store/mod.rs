@@ -14,6 +14,7 @@ pub mod answers;
 pub mod audit;
 pub mod cards;
 pub mod clicks;
+pub mod deliveries;
 mod dialect;
 mod door;
 mod error;

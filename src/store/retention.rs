@@ -20,6 +20,8 @@ use uuid::Uuid;
 const BATCH: i64 = 50;
 /// An address for replies works that long on the platforms (Slack: `response_url`, 30 minutes).
 pub const REPLY_LIFE: Duration = Duration::from_mins(30);
+/// No platform delivers again so late.
+const AGAIN_LIFE: Duration = Duration::from_hours(72);
 
 const OLD_SETTLED: &str = "SELECT i.id FROM interactions i WHERE i.state = 'settled' AND i.settled_ms < $1 \
     AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.ref = i.id AND j.dead_ms IS NULL) \
@@ -52,6 +54,8 @@ const OLD_JOBS: &str = "DELETE FROM jobs WHERE id IN (SELECT j.id FROM jobs j WH
     AND (j.kind <> 'answer' OR NOT EXISTS (SELECT 1 FROM answers a WHERE a.id = j.ref)) LIMIT $2)";
 const OLD_UNREADABLE: &str =
     "DELETE FROM unreadable WHERE id IN (SELECT id FROM unreadable WHERE received_ms < $1 LIMIT $2)";
+const OLD_DELIVERIES: &str = "DELETE FROM deliveries WHERE key IN (SELECT key FROM deliveries \
+    WHERE received_ms < $1 ORDER BY received_ms LIMIT $2)";
 
 /// How much went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,6 +66,7 @@ pub struct Swept {
     pub tasks: u64,
     pub jobs: u64,
     pub unreadable: u64,
+    pub deliveries: u64,
 }
 
 impl Store {
@@ -76,6 +81,7 @@ impl Store {
             tasks: self.write(move |tx| async move { exec!(tx, OLD_TASKS, before.0) }.boxed()).await?,
             jobs: self.sweep_rows(OLD_JOBS, before).await?,
             unreadable: self.sweep_rows(OLD_UNREADABLE, before).await?,
+            deliveries: self.sweep_rows(OLD_DELIVERIES, now.minus(AGAIN_LIFE)).await?,
         })
     }
 

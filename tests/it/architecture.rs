@@ -29,6 +29,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
 const STAYS_IN: &[(&str, &[&str])] = &[
     ("sqlx", &["store"]),
     ("slack_morphism", &["chat/slack"]),
+    ("tokio_websockets", &["chat/slack/socket"]),
     ("serenity", &["chat/discord"]),
     ("twilight_gateway", &["chat/discord"]),
     ("openidconnect", &["identity"]),

@@ -47,11 +47,16 @@ pub struct Command {
 }
 
 /// Reads a command's form; `None` when it names no command.
-pub(super) fn parse_command(body: &[u8]) -> Option<Command> {
-    let form: serde_json::Map<String, Value> = url::form_urlencoded::parse(body)
-        .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
-        .collect();
-    read_command(&Value::Object(form))
+#[cfg(test)]
+fn parse_command(body: &[u8]) -> Option<Command> {
+    read_command(&form(body))
+}
+
+/// The fields of a form.
+pub(super) fn form(body: &[u8]) -> Value {
+    let fields = url::form_urlencoded::parse(body)
+        .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())));
+    Value::Object(fields.collect())
 }
 
 /// Reads a command whose fields are JSON already.

@@ -23,6 +23,8 @@ pub(super) enum Method {
     #[cfg_attr(not(test), expect(dead_code, reason = "forms come later"))]
     UpdateView,
     PublishView,
+    /// With the app-level token.
+    OpenSocket,
 }
 
 impl Method {
@@ -44,6 +46,7 @@ impl Method {
             Self::OpenView => "views.open",
             Self::UpdateView => "views.update",
             Self::PublishView => "views.publish",
+            Self::OpenSocket => "apps.connections.open",
         }
     }
 
@@ -69,6 +72,8 @@ impl Method {
     pub(super) const fn tier(self) -> Tier {
         match self {
             Self::AuthTest | Self::PostMessage | Self::Permalink => Tier::Special,
+            // Documented as tier 3; the official SDKs say 1.
+            Self::OpenSocket => Tier::One,
             Self::ListConversations | Self::GroupMembers => Tier::Two,
             Self::PostEphemeral | Self::UserInfo | Self::OpenView | Self::UpdateView | Self::PublishView => {
                 Tier::Four

@@ -24,6 +24,7 @@ mod places;
 mod profile;
 mod render;
 mod signature;
+pub mod socket;
 mod tell;
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ fn unknown_keys() {
         (
             "[[slack]]",
             "[[slack]]\ncolour = 1",
-            "slack[0].colour: is not a known key; remove it; known here: api_url, app_id, bot_token, inbound, name, pace, previous_signing_secret, signing_secret",
+            "slack[0].colour: is not a known key; remove it; known here: api_url, app_id, app_token, bot_token, inbound, name, pace, previous_signing_secret, signing_secret",
         ),
         (
             WHEN,
@@ -59,7 +59,6 @@ fn keys_of_later_versions() {
             "token = { env = \"TOKEN\" }\nconnect_pages = { github = \"x\" }",
             "runtime[0].connect_pages",
         ),
-        (BOT, "bot_token = { env = \"BOT\" }\napp_token = { env = \"APP\" }", "slack[0].app_token"),
         (MEMBERS, "subjects = [\"dana@example.com\"]\ndiscord_roles = []", "group[0].discord_roles"),
         (ACCOUNTS, "slack = [\"acme:U0DANA\"]\ndiscord = []", "person[0].discord"),
         (APPROVERS, "approvers = [\"release\"]\nmention = []", "route[0].mention"),
@@ -142,7 +141,7 @@ fn missing_keys() {
         (
             SIGNING,
             "",
-            "slack[0].signing_secret: is missing; add signing_secret = { env = \"SLACK_SIGNING_SECRET\" }",
+            "slack[0].signing_secret: is missing; add signing_secret = { env = \"SLACK_SIGNING_SECRET\" }, or for Socket Mode app_token = { env = \"SLACK_APP_TOKEN\" }",
         ),
         (
             "subject = \"dana@example.com\"",

@@ -226,12 +226,32 @@ fn slack_installs() {
         (
             BOT,
             "bot_token = { env = \"BOT\" }\ninbound = \"socket\"",
-            "slack[0].inbound: `socket` is not part of this version yet; write \"http\", or leave the key out",
+            "slack[0].app_token: is missing; add app_token = { env = \"SLACK_APP_TOKEN\" }",
         ),
         (
             BOT,
             "bot_token = { env = \"BOT\" }\ninbound = \"pigeon\"",
-            "slack[0].inbound: `pigeon` is no way in; write \"http\", or leave the key out",
+            "slack[0].inbound: `pigeon` is no way in; write \"socket\" or \"http\"",
+        ),
+        (
+            BOT,
+            "bot_token = { env = \"BOT\" }\napp_token = { env = \"APP\" }",
+            "slack[0].inbound: is missing: app_token and signing_secret are both given; write \"socket\" or \"http\"",
+        ),
+        (
+            SIGNING,
+            "app_token = { env = \"APP\" }\ninbound = \"http\"",
+            "slack[0].signing_secret: is missing; add signing_secret = { env = \"SLACK_SIGNING_SECRET\" }, or for Socket Mode app_token = { env = \"SLACK_APP_TOKEN\" }",
+        ),
+        (
+            SIGNING,
+            "app_token = { env = \"BOT\" }",
+            "slack[0].app_token: this is no app-level token; use a token of the app's page \"Basic Information\" with connections:write, xapp-…",
+        ),
+        (
+            SIGNING,
+            "app_token = { env = \"APP\" }\nprevious_signing_secret = { env = \"SIGNING\" }",
+            "slack[0].previous_signing_secret: is of no use in Socket Mode; remove it",
         ),
         (
             BOT,

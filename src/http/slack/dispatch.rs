@@ -3,11 +3,17 @@
 //!
 //! Invariant: when [`Dispatch::take`] returns [`Taken`], everything that has an effect is committed and
 //! the delivery may be acknowledged; when it returns [`NotTaken`], each way says in its own manner that
-//! it was not. What verified the delivery decides the app: one that names another app has no effect.
+//! it was not. What verified the delivery decides the app: one that names another app has no effect. A
+//! delivery that was taken before is acknowledged and has no second effect.
+//!
+//! Known race: two copies of one delivery at the same time. A press has a key that is taken in the
+//! transaction that stores it. A command's key is taken before its answer: its second copy stays without
+//! one. An event's key is written after its effect, so that a crash in between loses nothing; what an
+//! event does is harmless when done twice.
 
 use crate::bridge::Bridge;
 use crate::bridge::operators::StoreError;
-use crate::chat::slack::{Command, Delivery, Event, Inbound, Interactivity, Read, Way};
+use crate::chat::slack::{Delivery, Event, Inbound, Interactivity, Read, Way};
 use crate::render::Templates;
 use crate::render::slack::CommandAnswer;
 use serde_json::{Value, json};
@@ -60,11 +66,22 @@ impl Dispatch {
     /// # Errors
     /// When it may not be acknowledged as taken.
     pub async fn take(&self, delivery: Delivery<'_>, verified: &[Verified]) -> Result<Taken, NotTaken> {
-        match delivery.read {
-            Read::Interactivity(read) => self.interactivity(read, delivery.raw, verified).await,
-            Read::Command(Some(command)) => self.command(&command, verified),
-            Read::Command(None) => self.unreadable(Way::Commands, delivery.raw, "no field `command`").await,
-            Read::Event(event) => self.event(event, delivery.raw, verified).await,
+        let Delivery { way: _, raw, keys, read } = delivery;
+        match read {
+            Read::Interactivity(read) => self.interactivity(read, raw, &keys, verified).await,
+            Read::Command(Some(command)) => {
+                self.of_app(verified, command.app_id.as_deref())?;
+                if self.bridge.note_delivery(&keys).await? { Ok(self.command()) } else { Ok(Taken::Empty) }
+            }
+            Read::Command(None) => self.unreadable(Way::Commands, raw, "no field `command`").await,
+            Read::Event(event) => {
+                if self.bridge.knows_delivery(&keys).await? {
+                    return Ok(Taken::Empty);
+                }
+                let taken = self.event(event, raw, verified).await?;
+                self.bridge.note_delivery(&keys).await?;
+                Ok(taken)
+            }
         }
     }
 
@@ -86,6 +103,7 @@ impl Dispatch {
         &self,
         read: Interactivity,
         raw: &[u8],
+        keys: &[String],
         verified: &[Verified],
     ) -> Result<Taken, NotTaken> {
         let installs = self.of_app(verified, read.app_id.as_deref())?;
@@ -99,8 +117,10 @@ impl Dispatch {
                 }
             }
             Inbound::Ignored => {}
+            Inbound::UnknownType(_) if self.bridge.knows_delivery(keys).await? => {}
             Inbound::UnknownType(kind) => {
                 self.bridge.keep_raw(Way::Interactivity.source(), raw).await?;
+                self.bridge.note_delivery(keys).await?;
                 tracing::warn!(?kind, "a delivery of a type this version does not know; it is kept");
             }
             Inbound::Unreadable(what) => return self.unreadable(Way::Interactivity, raw, what).await,
@@ -108,10 +128,9 @@ impl Dispatch {
         Ok(Taken::Empty)
     }
 
-    fn command(&self, command: &Command, verified: &[Verified]) -> Result<Taken, NotTaken> {
-        self.of_app(verified, command.app_id.as_deref())?;
+    fn command(&self) -> Taken {
         let text = self.templates.render(&CommandAnswer {});
-        Ok(Taken::Answer(json!({ "response_type": "ephemeral", "text": text })))
+        Taken::Answer(json!({ "response_type": "ephemeral", "text": text }))
     }
 
     async fn event(&self, event: Event, raw: &[u8], verified: &[Verified]) -> Result<Taken, NotTaken> {

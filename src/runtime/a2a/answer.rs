@@ -13,9 +13,9 @@
 //! reads again. Somebody else answers between our reading and our sending: the runtime refuses one.
 
 use super::A2aConnector;
+use super::call::Op;
 use super::errors::{self, Failure, Verdict};
 use super::interactions::{View, reading};
-use super::call::Op;
 use super::types::Task;
 use crate::bridge::ports::{
     AnswerOutcome, Answered, ConnectorError, Outgoing, TaskReading, TaskRef, TaskState,

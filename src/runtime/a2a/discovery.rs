@@ -233,7 +233,8 @@ impl Discovery {
         match (card, at, &self.address) {
             (Some(card), Some(at), _) if card.named > 0 => {
                 let interface = card.usable.first().ok_or_else(|| {
-                    "the agent card names no interface with binding JSONRPC or HTTP+JSON and version 1.0".to_owned()
+                    "the agent card names no interface with binding JSONRPC or HTTP+JSON and version 1.0"
+                        .to_owned()
                 })?;
                 self.fence.check(&interface.url, at)?;
                 Ok(interface.clone())

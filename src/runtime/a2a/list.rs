@@ -11,10 +11,10 @@
 //! What a pass remembers is in memory: a cursor that outlived it just ends its pass.
 //! One subject that is refused does not hide the others'; the pass then determines no owner.
 
+use super::call::Op;
 use super::card::Interface;
 use super::errors::{self, Failure};
 use super::interactions::{View, reading};
-use super::call::Op;
 use super::types::{Task, text};
 use super::{A2aConnector, Watched};
 use crate::bridge::ports::{ConnectorError, Page, TaskReading, TaskState};

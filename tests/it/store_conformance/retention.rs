@@ -114,6 +114,7 @@ async fn old_rows_without_an_interaction_go_in_batches(
     write!(bench.store, |tx| async move {
         for n in 200..320 {
             tx.keep_unreadable(Uuid::from_u128(n), "x", START, b"x").await?;
+            tx.note_delivery(&format!("slack:event:{n}"), START).await?;
         }
         for name in ["ended", "watched"] {
             let task = NewTask { runtime: "r".into(), task: name.into(), context: None, subject: None };
@@ -128,7 +129,7 @@ async fn old_rows_without_an_interaction_go_in_batches(
 
     assert_eq!(bench.store.sweep(START, DAY).await.unwrap(), Swept::default());
     let old = bench.store.sweep(Millis(START.plus(DAY).0 + 1), DAY).await.unwrap();
-    assert_eq!(old, Swept { clicks: 119, tasks: 1, jobs: 1, unreadable: 120, ..Swept::default() });
+    assert_eq!(old, Swept { clicks: 119, tasks: 1, jobs: 1, unreadable: 120, deliveries: 120, ..Swept::default() });
     assert_eq!(bench.number("SELECT COUNT(*) FROM clicks").await, 1);
     assert_eq!(bench.number("SELECT COUNT(*) FROM jobs").await, 1);
     assert_eq!(bench.number("SELECT COUNT(*) FROM tasks").await, 1);

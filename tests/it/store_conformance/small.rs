@@ -120,3 +120,14 @@ async fn kept_deliveries_are_found_by_source_and_time(
     assert!(!write!(bench.store, |tx| tx.unreadable_since("slack:events", START)));
     assert!(!write!(bench.store, |tx| tx.unreadable_since("slack:commands", Millis(0))));
 }
+
+#[rstest]
+#[tokio::test]
+async fn a_delivery_is_new_once(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let bench = Bench::new(on).await;
+    assert!(!write!(bench.store, |tx| tx.knows_delivery("slack:event:Ev1")));
+    assert!(write!(bench.store, |tx| tx.note_delivery("slack:event:Ev1", START)));
+    assert!(!write!(bench.store, |tx| tx.note_delivery("slack:event:Ev1", Millis(START.0 + 1))));
+    assert!(write!(bench.store, |tx| tx.note_delivery("slack:event:ev1", START)), "case counts");
+    assert!(write!(bench.store, |tx| tx.knows_delivery("slack:event:Ev1")));
+}
