@@ -129,10 +129,13 @@ async fn old_rows_without_an_interaction_go_in_batches(
 
     assert_eq!(bench.store.sweep(START, DAY).await.unwrap(), Swept::default());
     let old = bench.store.sweep(Millis(START.plus(DAY).0 + 1), DAY).await.unwrap();
-    assert_eq!(old, Swept { clicks: 119, tasks: 1, jobs: 1, unreadable: 120, deliveries: 120, ..Swept::default() });
+    assert_eq!(old, Swept { clicks: 119, tasks: 1, jobs: 1, unreadable: 120, ..Swept::default() });
     assert_eq!(bench.number("SELECT COUNT(*) FROM clicks").await, 1);
     assert_eq!(bench.number("SELECT COUNT(*) FROM jobs").await, 1);
     assert_eq!(bench.number("SELECT COUNT(*) FROM tasks").await, 1);
+    // Copies of a delivery may come for a while.
+    let days = bench.store.sweep(START.plus(DAY * 4), DAY).await.unwrap();
+    assert_eq!(days, Swept { deliveries: 120, ..Swept::default() });
 }
 
 #[rstest]
