@@ -32,6 +32,8 @@ mod jwt_tests;
 #[cfg(test)]
 mod list_tests;
 #[cfg(test)]
+mod rest_tests;
+#[cfg(test)]
 mod shape_tests;
 
 pub use interactions::URI;

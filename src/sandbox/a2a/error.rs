@@ -151,7 +151,6 @@ impl A2aError {
     }
 
     /// Status, content type and body on HTTP+JSON.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the HTTP+JSON binding comes next"))]
     pub(super) fn to_rest(&self, style: ErrorStyle) -> (u16, &'static str, Value) {
         let (_, status, name, reason) = self.code.row();
         match style {
