@@ -13,6 +13,7 @@
 use super::Bridge;
 use super::cards::backoff;
 use super::click::JobEnd;
+use super::incident::due_after;
 use crate::domain::ids::{AnswerId, ClickId};
 use crate::store::jobs::{Job, JobKind};
 use crate::store::{StoreError, Tx};
@@ -165,7 +166,10 @@ impl Bridge {
                     match end {
                         JobEnd::Done if job.kind == JobKind::Answer => end_answer(tx, &job).await,
                         JobEnd::Done => tx.done(&job).await,
-                        JobEnd::Retry { at, error, counted } => tx.retry(&job, at, &error, counted).await,
+                        JobEnd::Retry { at, error, counted } => {
+                            let at = due_after(tx, &job, &error, at).await?;
+                            tx.retry(&job, at, &error, counted).await
+                        }
                         JobEnd::Dead(error) => {
                             tracing::error!(
                                 job = job.id,

@@ -13,6 +13,7 @@ mod keys;
 pub mod machine;
 mod migrate;
 mod open;
+mod pause;
 mod run;
 pub mod service;
 
@@ -50,6 +51,10 @@ enum Command {
     Demo(demo::Demo),
     /// Look at the configuration, the database, the chat platforms and the runtimes, and say what is wrong.
     Check,
+    /// Stop sending answers, to one runtime or to all. Clicks are kept; it survives a restart.
+    Pause(pause::Pause),
+    /// Send answers again; what was kept goes out at once.
+    Resume(pause::Pause),
     /// List what is open: where it is shown, who may answer.
     Open(open::Open),
     /// Say why somebody may answer an interaction, or not.
@@ -131,6 +136,8 @@ async fn dispatch(cli: Cli) -> Result<End> {
         Command::Audit(audit::Audit::Verify(verify)) if verify.file.is_some() => audit::verify_file(&verify),
         Command::Run => with(&path, run::run).await,
         Command::Check => check::run(&path).await,
+        Command::Pause(pause) => with(&path, |config| pause::run(config, pause, true)).await,
+        Command::Resume(pause) => with(&path, |config| pause::run(config, pause, false)).await,
         Command::Open(open) => with(&path, |config| open::run(config, open)).await,
         Command::Explain(explain) => with(&path, |config| explain::run(config, explain)).await,
         Command::Audit(audit) => with(&path, |config| audit::run(config, audit)).await,

@@ -135,6 +135,43 @@ async fn check_says_what_is_wrong(#[values(Backend::Sqlite, Backend::Postgres)] 
     story.end().await;
 }
 
+/// The incident stop from another process; unknown names are usage errors.
+#[rstest]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_are_paused_and_resumed(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let story = Story::begin(on).await;
+    for command in ["pause", "resume"] {
+        let (code, _, err) = run(&story, &[command, "nobody"]).await;
+        assert_eq!(code, 2, "{err}");
+    }
+    let (code, out, _) = run(&story, &["resume"]).await;
+    assert_eq!((code, out.as_str()), (0, "answers to every runtime were not paused\n"));
+    let (ask, card) = story.asked("deploy_service").await;
+    let (code, out, err) = run(&story, &["pause", "prod"]).await;
+    assert_eq!((code, out.as_str()), (0, "answers to runtime prod are paused; clicks are kept\n"), "{err}");
+    story.presses("U0DANA", &card, "Approve").await;
+    story.deliver().await;
+    assert_eq!(story.recorded(&ask), []);
+    let (_, out, _) = run(&story, &["open"]).await;
+    assert!(out.contains("answers to prod are paused since") && out.contains(", paused  "), "{out}");
+    let (_, out, _) = run(&story, &["open", "--json"]).await;
+    let open: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(open[0]["paused"], true);
+    let (code, out, _) = run(&story, &["pause"]).await;
+    assert_eq!(code, 0);
+    assert!(out.starts_with("answers to every runtime are paused"), "{out}");
+    assert!(out.contains("1 were given before and wait"), "{out}");
+    assert!(run(&story, &["pause"]).await.1.contains("already paused"));
+    let (code, _, err) = run(&story, &["resume", "prod"]).await;
+    assert_eq!(code, 1, "every runtime still is");
+    assert!(err.contains("without a name"), "{err}");
+    let (code, out, _) = run(&story, &["resume"]).await;
+    assert_eq!((code, out.as_str()), (0, "answers to every runtime are sent again; 1 waited\n"));
+    story.pass(Duration::from_secs(31)).await;
+    assert_eq!(story.recorded(&ask).len(), 1);
+    story.end().await;
+}
+
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_outbox_can_be_looked_at_and_an_answer_is_never_dropped(

@@ -79,6 +79,7 @@ fn refusals_say_what_to_do_next() {
         Notice::NotInstalled,
         Notice::StillTrying,
         Notice::NeedsAttention,
+        Notice::Paused,
     ];
     insta::assert_snapshot!(notices.iter().map(said).collect::<Vec<_>>().join("\n"), @r"
     This was already approved by `kim[@]example[.]com` (<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>). Nothing was sent for you.
