@@ -12,6 +12,7 @@ pub(super) enum Method {
     PostEphemeral,
     Delete,
     OpenConversation,
+    ConversationInfo,
     ListConversations,
     History,
     Replies,
@@ -28,6 +29,27 @@ pub(super) enum Method {
 }
 
 impl Method {
+    /// Every method we call.
+    pub(super) const ALL: [Self; 17] = [
+        Self::AuthTest,
+        Self::BotsInfo,
+        Self::PostMessage,
+        Self::Update,
+        Self::PostEphemeral,
+        Self::Delete,
+        Self::OpenConversation,
+        Self::ConversationInfo,
+        Self::ListConversations,
+        Self::History,
+        Self::Replies,
+        Self::UserInfo,
+        Self::GroupMembers,
+        Self::Permalink,
+        Self::OpenView,
+        Self::UpdateView,
+        Self::PublishView,
+    ];
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::AuthTest => "auth.test",
@@ -37,6 +59,7 @@ impl Method {
             Self::PostEphemeral => "chat.postEphemeral",
             Self::Delete => "chat.delete",
             Self::OpenConversation => "conversations.open",
+            Self::ConversationInfo => "conversations.info",
             Self::ListConversations => "conversations.list",
             Self::History => "conversations.history",
             Self::Replies => "conversations.replies",
