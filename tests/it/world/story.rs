@@ -268,8 +268,7 @@ impl Story {
 
     /// Sets every clock to this machine's, for what another process judges by its own.
     pub(crate) fn at_the_machines_time(&self) {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-        self.hand.store(i64::try_from(now.as_millis()).unwrap(), Ordering::SeqCst);
+        self.hand.store(countersign::cli::machine::MachineClock.now().0, Ordering::SeqCst);
     }
 
     pub(crate) fn now(&self) -> Millis {
