@@ -49,8 +49,7 @@ impl Bridge {
 
     async fn is_paused(&self, interaction: &Interaction) -> Result<bool, StoreError> {
         let runtime = interaction.key.runtime.clone();
-        let since =
-            self.store.read(|tx| Box::pin(async move { tx.paused(runtime.as_str()).await })).await?;
+        let since = self.store.read(|tx| Box::pin(async move { tx.paused(runtime.as_str()).await })).await?;
         Ok(since.is_some())
     }
 

@@ -81,6 +81,9 @@ mod tests {
         assert_eq!(severity(-45_000), Severity::Warning);
         assert_eq!(severity(241_000), Severity::Error);
         assert_eq!(clock("Slack", -300_000, 240_000).text, "this machine's clock is 300 s ahead of Slack's");
-        assert_eq!(clock("the runtime", 300_000, 1).text, "this machine's clock is 300 s behind the runtime's");
+        assert_eq!(
+            clock("the runtime", 300_000, 1).text,
+            "this machine's clock is 300 s behind the runtime's"
+        );
     }
 }

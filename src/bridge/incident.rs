@@ -185,12 +185,7 @@ impl Bridge {
 }
 
 /// When a job that was put off because of a stop is due: at once if the stop ended meanwhile.
-pub(super) async fn due_after(
-    tx: &mut Tx,
-    job: &Job,
-    error: &str,
-    at: Millis,
-) -> Result<Millis, StoreError> {
+pub(super) async fn due_after(tx: &mut Tx, job: &Job, error: &str, at: Millis) -> Result<Millis, StoreError> {
     if is_marked(error) && tx.answer_paused(AnswerId(job.reference)).await?.is_none() {
         return tx.now().await;
     }

@@ -343,9 +343,10 @@ impl Bridge {
         )
         .await;
         // Told when it first turns out so, not at every attempt.
-        let told = job.last_error.as_deref().is_some_and(|error| {
-            error.starts_with(ATTENTION) && !super::incident::is_marked(error)
-        });
+        let told = job
+            .last_error
+            .as_deref()
+            .is_some_and(|error| error.starts_with(ATTENTION) && !super::incident::is_marked(error));
         let tell = attention_free(claim) && !told;
         if tell { self.notify(claim, Notice::NeedsAttention).await } else { Ok(()) }
     }

@@ -144,13 +144,10 @@ async fn chats(service: &Service, report: &mut Report) {
 }
 
 /// Whether deliveries can arrive: a request signed like Slack's, to our own public address.
-async fn way_in(
-    service: &Service,
-    slack: &crate::config::Slack,
-    machine: &Machine,
-) -> Vec<Finding> {
+async fn way_in(service: &Service, slack: &crate::config::Slack, machine: &Machine) -> Vec<Finding> {
     if !matches!(slack.inbound, SlackInbound::Http { .. }) {
-        let text = "clicks arrive over Socket Mode; `check` opens no socket, so it cannot tell whether they do";
+        let text =
+            "clicks arrive over Socket Mode; `check` opens no socket, so it cannot tell whether they do";
         return vec![Finding::ok(text)];
     }
     let Some(public) = &service.config.server.public_url else {

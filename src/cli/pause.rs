@@ -52,7 +52,9 @@ async fn pause(service: &Service, name: &str) -> Result<End> {
 async fn resume(service: &Service, name: &str) -> Result<End> {
     let done = service.bridge.resume(name).await?;
     if name != EVERY && service.bridge.pauses().await?.iter().any(|pause| pause.runtime == EVERY) {
-        eprintln!("countersign: every runtime is paused, {name} too; `countersign resume` without a name ends that");
+        eprintln!(
+            "countersign: every runtime is paused, {name} too; `countersign resume` without a name ends that"
+        );
         return Ok(End::Failed);
     }
     if done.changed {

@@ -49,7 +49,8 @@ async fn metrics(State(http): State<Arc<Http>>) -> Response {
     if let Ok(Ok(pauses)) = tokio::time::timeout(PATIENCE, http.bridge.pauses()).await {
         for runtime in http.bridge.connectors.keys() {
             let paused = pauses.iter().any(|pause| pause.runtime == *runtime || pause.runtime == EVERY);
-            metrics::gauge!("countersign_paused", "runtime" => runtime.clone()).set(f64::from(u8::from(paused)));
+            metrics::gauge!("countersign_paused", "runtime" => runtime.clone())
+                .set(f64::from(u8::from(paused)));
         }
     }
     let text = http.metrics.render();

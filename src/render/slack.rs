@@ -82,7 +82,9 @@ impl Context for Text {
         let mut samples = vec![];
         for head in Head::samples() {
             for by in [None, Some(markup("<@U0DANA>".into()))] {
-                for decision in if ["delivering", "paused"].contains(&head.status) { &DECISIONS[..] } else { &[""] } {
+                for decision in
+                    if ["delivering", "paused"].contains(&head.status) { &DECISIONS[..] } else { &[""] }
+                {
                     samples.push(Self {
                         kind: head.kind,
                         status: head.status,
@@ -259,13 +261,7 @@ impl Context for State {
                 for (status, decision) in
                     ["delivering", "paused"].into_iter().flat_map(|s| DECISIONS.map(|decision| (s, decision)))
                 {
-                    samples.push(Self {
-                        status,
-                        by: by.clone(),
-                        accepted,
-                        decision,
-                        ..base.clone()
-                    });
+                    samples.push(Self { status, by: by.clone(), accepted, decision, ..base.clone() });
                 }
             }
             for outcome in OUTCOMES {

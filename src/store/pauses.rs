@@ -11,14 +11,14 @@ use crate::domain::ids::AnswerId;
 /// The name that stands for every runtime.
 pub const EVERY: &str = "*";
 
-const PAUSE: &str =
-    "INSERT INTO pauses (runtime, since_ms) VALUES ($1, $2) ON CONFLICT (runtime) DO NOTHING";
+const PAUSE: &str = "INSERT INTO pauses (runtime, since_ms) VALUES ($1, $2) ON CONFLICT (runtime) DO NOTHING";
 const RESUME: &str = "DELETE FROM pauses WHERE runtime = $1 OR $1 = '*'";
 const LIST: &str = "SELECT runtime, since_ms FROM pauses";
 const HOLDS: &str = "SELECT MIN(since_ms) FROM pauses WHERE runtime = $1 OR runtime = '*'";
 const OF_ANSWER: &str = "SELECT MIN(p.since_ms) FROM answers a JOIN interactions i ON i.id = a.interaction_id \
     JOIN pauses p ON p.runtime = i.runtime OR p.runtime = '*' WHERE a.id = $1";
-const WAITING: &str = "SELECT COUNT(*) FROM interactions WHERE state = 'answering' AND ($1 = '*' OR runtime = $1)";
+const WAITING: &str =
+    "SELECT COUNT(*) FROM interactions WHERE state = 'answering' AND ($1 = '*' OR runtime = $1)";
 
 /// A stop that stands.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

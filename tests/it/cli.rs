@@ -163,11 +163,14 @@ async fn check_says_what_is_wrong(#[values(Backend::Sqlite, Backend::Postgres)] 
     let (code, out) = lines().await;
     assert_eq!(code, 1);
     assert!(out.contains("error    runtime prod: the runtime refuses our credentials"), "{out}");
-    story.a2a.set_card("release", countersign::sandbox::a2a::CardSpec {
-        interfaces: Some(serde_json::json!([{"url": "https://elsewhere.example/a2a",
+    story.a2a.set_card(
+        "release",
+        countersign::sandbox::a2a::CardSpec {
+            interfaces: Some(serde_json::json!([{"url": "https://elsewhere.example/a2a",
             "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}])),
-        ..countersign::sandbox::a2a::CardSpec::default()
-    });
+            ..countersign::sandbox::a2a::CardSpec::default()
+        },
+    );
     let (_, out) = lines().await;
     assert!(out.contains("allow_origins"), "{out}");
 

@@ -40,8 +40,8 @@ pub use manifest::manifest;
 pub use signature::{EmptySecret, Refused, Verifier, sign};
 
 use crate::bridge::ports::{
-    Call, ChatError, ChatPlatform, Destination, Drawn, Finding, Identity, Marks, MessageRef, Person, PressedBy,
-    Profile,
+    Call, ChatError, ChatPlatform, Destination, Drawn, Finding, Identity, Marks, MessageRef, Person,
+    PressedBy, Profile,
 };
 use crate::domain::card::Card;
 use crate::domain::clock::{Clock, Millis};

@@ -150,7 +150,8 @@ impl Pen<'_> {
         let (mut by, mut decision, mut votes, mut needed) = (None, "", 0, 1);
         match &self.card.status {
             Status::Open { votes: cast, needed: of } => (votes, needed) = (cast.len(), *of),
-            Status::Delivering { by: who, decision: what, .. } | Status::Paused { by: who, decision: what } => {
+            Status::Delivering { by: who, decision: what, .. }
+            | Status::Paused { by: who, decision: what } => {
                 (by, decision) = (Some(person_in_text(who)), chosen(what));
             }
             Status::Ended { by: Some(who), .. } => by = Some(person_in_text(who)),

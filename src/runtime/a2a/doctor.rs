@@ -54,7 +54,9 @@ impl A2aConnector {
         let nothing = json!({ "id": "countersign-check", "historyLength": 0 });
         Some(match self.wire.call(&known.interface, Op::GetTask, &nothing, Some(subject)).await {
             Ok(_) => Finding::ok("takes the credential of answers"),
-            Err(failure) if errors::says_not_found(&failure) => Finding::ok("takes the credential of answers"),
+            Err(failure) if errors::says_not_found(&failure) => {
+                Finding::ok("takes the credential of answers")
+            }
             Err(Failure::Rpc { code, .. }) => Finding::warning(
                 format!("whether it takes the credential of answers cannot be told (error {code})"),
                 "press a button of `countersign try`, or of a real card",
@@ -70,7 +72,9 @@ impl A2aConnector {
 fn of(error: &ConnectorError) -> Finding {
     let fix = match error {
         ConnectorError::Unavailable { .. } => "see whether this machine reaches it, and whether it runs",
-        ConnectorError::Unauthorized { .. } => "mend `token` or what the runtime trusts (issuer, audience, keys)",
+        ConnectorError::Unauthorized { .. } => {
+            "mend `token` or what the runtime trusts (issuer, audience, keys)"
+        }
         ConnectorError::Configuration { .. } => "mend the runtime's settings as said",
         ConnectorError::Protocol { .. } => "see whether the address is that of an A2A 1.0 agent",
     };

@@ -41,8 +41,8 @@ pub use interactions::URI;
 pub use settings::{A2aSettings, Address, QuestionPart, Watch};
 
 use crate::bridge::ports::{
-    Answered, Carrier, Compose, Composed, Connector, ConnectorError, Finding, Outgoing, Page, TaskReading, TaskRef,
-    TaskState,
+    Answered, Carrier, Compose, Composed, Connector, ConnectorError, Finding, Outgoing, Page, TaskReading,
+    TaskRef, TaskState,
 };
 use crate::domain::clock::Clock;
 use crate::domain::ids::{InteractionKey, RuntimeName, Subject};

@@ -82,7 +82,15 @@ impl Wire {
         fixed.insert(HeaderName::from_static("a2a-extensions"), HeaderValue::from_static(URI));
         let accept = HeaderValue::from_static("application/json, application/a2a+json");
         fixed.insert(ACCEPT, accept);
-        Ok(Self { http, carrier, clock, fixed, deadline, next_id: AtomicU64::new(1), skew: AtomicI64::new(i64::MIN) })
+        Ok(Self {
+            http,
+            carrier,
+            clock,
+            fixed,
+            deadline,
+            next_id: AtomicU64::new(1),
+            skew: AtomicI64::new(i64::MIN),
+        })
     }
 
     pub(crate) fn now(&self) -> Millis {
