@@ -80,7 +80,7 @@ impl Bridge {
                 }
                 Err(error) => tracing::warn!(%error, "jobs could not be claimed"),
             }
-            let pause = self.pause().await;
+            let pause = self.until_due().await;
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = woken => {}
@@ -99,7 +99,7 @@ impl Bridge {
     }
 
     /// Until the next job is due, at most the poll's interval.
-    async fn pause(&self) -> Duration {
+    async fn until_due(&self) -> Duration {
         let due = self.store.read(|tx| Box::pin(async move { tx.next_due(&JobKind::ALL).await })).await;
         match due {
             Ok(Some(at)) => at.since(self.clock.now()).clamp(Duration::from_millis(5), POLL),
