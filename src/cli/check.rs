@@ -145,18 +145,18 @@ async fn chats(service: &Service, report: &mut Report) {
 
 /// Whether deliveries can arrive: a request signed like Slack's, to our own public address.
 async fn way_in(service: &Service, slack: &crate::config::Slack, machine: &Machine) -> Vec<Finding> {
-    if !matches!(slack.inbound, SlackInbound::Http { .. }) {
+    let SlackInbound::Http { signing_secret, .. } = &slack.inbound else {
         let text =
             "clicks arrive over Socket Mode; `check` opens no socket, so it cannot tell whether they do";
         return vec![Finding::ok(text)];
-    }
+    };
     let Some(public) = &service.config.server.public_url else {
         return vec![Finding::warning(
             "server.public_url is not set, so it cannot be looked at whether Slack's deliveries arrive",
             "set it",
         )];
     };
-    vec![knock(&public.page("/slack/events"), &slack.signing_secret, machine).await]
+    vec![knock(&public.page("/slack/events"), signing_secret, machine).await]
 }
 
 /// Slack asks like this whether an address is ours (Slack: `url_verification`); it has no effect.

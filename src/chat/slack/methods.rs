@@ -28,7 +28,7 @@ pub(super) enum Method {
 
 impl Method {
     /// Every method we call.
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::AuthTest,
         Self::BotsInfo,
         Self::PostMessage,
@@ -46,6 +46,7 @@ impl Method {
         Self::OpenView,
         Self::UpdateView,
         Self::PublishView,
+        Self::OpenSocket,
     ];
 
     pub(super) const fn name(self) -> &'static str {

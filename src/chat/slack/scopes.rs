@@ -15,7 +15,9 @@ const fn of(method: Method) -> &'static [&'static str] {
         | Method::Permalink
         | Method::OpenView
         | Method::UpdateView
-        | Method::PublishView => &[],
+        | Method::PublishView
+        // `connections:write` is the app-level token's.
+        | Method::OpenSocket => &[],
         Method::BotsInfo | Method::UserInfo => &["users:read"],
         Method::PostMessage | Method::Update | Method::PostEphemeral | Method::Delete => &["chat:write"],
         Method::OpenConversation => &["im:write"],
