@@ -103,6 +103,7 @@ fn refusals_say_what_to_do_next() {
     Countersign is not installed here, so nothing was sent. Ask your operators.
     Your answer is kept. The runtime does not answer yet; it is tried again until it is delivered or ends otherwise.
     Your answer is kept. Operators have to mend the connection to the runtime first; they have been told.
+    Your answer is kept. Operators have paused answers to this runtime; it will be sent when they resume.
     ");
 }
 
@@ -119,7 +120,7 @@ fn every_reason_of_the_state_machine_has_its_own_words() {
     You have no vote here to take back.
     The earlier votes could not be checked just now, so nothing was counted. Press again in a moment.
     Your right to answer was lost before the answer could be delivered, so it does not count. Ask your operators.
-    The runtime could not be reached in time, so your answer was not delivered. Press again if it is still needed.
+    Your answer could not be delivered in time, so it does not count. Press again if it is still needed.
     Your answer was not taken: the runtime lets only the person the agent works for answer. Ask that person.
     Your answer was not taken: the runtime does not accept you as somebody who may answer. Ask your operators.
     The runtime did not take your answer and still waits. Press again.
