@@ -20,6 +20,8 @@ async fn a_press_while_paused_is_kept_and_goes_out_when_it_ends(
     assert!(!story.service.bridge.pause(whom).await.unwrap().changed, "once more changes nothing");
     assert_eq!(story.buttons(&card), ["Approve", "Deny"], "people go on deciding");
     story.presses("U0DANA", &card, "Approve").await;
+    story.deliver_only(&[JobKind::Decide]).await;
+    story.presses("U0KIM", &card, "Deny").await;
     story.pass(Duration::from_secs(90)).await;
     assert_eq!(story.recorded(&ask), []);
     let shown = story.reads(&card);
@@ -29,8 +31,6 @@ async fn a_press_while_paused_is_kept_and_goes_out_when_it_ends(
     let told = story.told("U0DANA");
     assert_eq!(told.len(), 1, "told once: {told:?}");
     assert!(told[0].contains("Operators have paused answers"), "{told:?}");
-    story.presses("U0KIM", &card, "Deny").await;
-    story.deliver().await;
     assert_eq!(story.told("U0KIM").len(), 1, "there is one claim, and it is Dana's");
     assert_eq!(story.alert_keys().await, [format!("paused:{whom}")]);
 
