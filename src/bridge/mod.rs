@@ -16,6 +16,8 @@ mod edits;
 mod effects;
 pub mod explain;
 pub mod findings;
+mod follow;
+pub mod hooks;
 pub mod incident;
 pub mod notices;
 pub mod observe;
@@ -47,6 +49,8 @@ pub struct Rules {
     pub deliver_within: Duration,
     pub group_max_age: Duration,
     pub require_full_view: bool,
+    /// Where runtimes may call us, up to the part that names the call; `None`: nowhere.
+    pub hooks: Option<String>,
 }
 
 /// Everything the use cases work with.
@@ -62,6 +66,9 @@ pub struct Bridge {
     pub owner: String,
     /// The deployment's prefix of idempotency keys.
     pub prefix: String,
+    /// What is followed, and how often each address is called: only makes us quicker.
+    tracking: follow::Tracking,
+    calls: hooks::Calls,
     /// When this process began: posts of unknown outcome wait from here too.
     pub started: Millis,
 }
@@ -93,6 +100,8 @@ impl Bridge {
             directory: Directory::new(known),
             owner,
             prefix,
+            tracking: follow::Tracking::default(),
+            calls: hooks::Calls::default(),
             started,
         }))
     }

@@ -54,7 +54,7 @@ impl Bridge {
     }
 
     /// Whether a reading says anything that its row does not.
-    fn changes(&self, head: &Head, seen: &Seen) -> bool {
+    pub(super) fn changes(&self, head: &Head, seen: &Seen) -> bool {
         let owner = seen.owner.as_ref().map(Subject::as_str);
         head.phase != Phase::Open
             || head.missing
@@ -82,13 +82,18 @@ impl Bridge {
         doubted: bool,
     ) -> Result<(), StoreError> {
         let bridge = Arc::clone(self);
+        let opens = matches!(reading.state, TaskState::Waiting(_));
         let runtime = runtime.clone();
         let now = self.clock.now();
         self.store
             .write(move |tx| {
                 Box::pin(async move { bridge.write_reading(tx, &runtime, &reading, doubted, now).await })
             })
-            .await
+            .await?;
+        if opens {
+            self.tracking.hint();
+        }
+        Ok(())
     }
 
     /// Writes one reading, in the caller's transaction.

@@ -101,7 +101,9 @@ impl Bridge {
             subject: subject.map(|subject| subject.as_str().to_owned()),
         };
         let now = self.clock.now();
-        self.store.write(move |tx| Box::pin(async move { tx.register_task(new, now).await })).await
+        self.store.write(move |tx| Box::pin(async move { tx.register_task(new, now).await })).await?;
+        self.tracking.hint();
+        Ok(())
     }
 
     /// Up to `limit` rows of the audit log from `from` on, ascending.

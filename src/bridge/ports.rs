@@ -14,6 +14,7 @@ use crate::domain::place::Target;
 pub use crate::domain::place::{Destination, Identity, MessageRef};
 use crate::domain::policy::Standing;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
 use secrecy::SecretString;
 use serde_json::Value;
 use std::time::Duration;
@@ -38,6 +39,28 @@ pub trait Connector: Send + Sync {
     /// Sends a stored body as the subject (or, where the runtime does not deduplicate and the
     /// interaction has ended, looks for it in the history instead).
     fn answer<'a>(&'a self, answer: &'a Outgoing) -> BoxFuture<'a, Answered>;
+
+    /// How a task that is known is followed best: what the runtime says it has, and has not refused.
+    /// `None`: it has not described itself yet, or may not be used now.
+    fn tracker(&self) -> Option<Tracker> {
+        Some(Tracker::Poll)
+    }
+
+    /// Follows one task as it changes, until it ends or the connection does. What is heard begins with
+    /// the task as it is.
+    fn follow<'a>(&'a self, _task: &'a TaskRef) -> BoxFuture<'a, Result<Followed, Unfollowed>> {
+        Box::pin(async { Err(Unfollowed::Unsupported) })
+    }
+
+    /// Asks the runtime to call `hook` when the task changes.
+    fn notify<'a>(&'a self, _task: &'a TaskRef, _hook: &'a Hook) -> BoxFuture<'a, Result<(), Unfollowed>> {
+        Box::pin(async { Err(Unfollowed::Unsupported) })
+    }
+
+    /// Asks the runtime not to call any more; that there is nothing to end is success.
+    fn forget<'a>(&'a self, _task: &'a TaskRef, _id: &'a str) -> BoxFuture<'a, Result<(), ConnectorError>> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// The runtime's own page for this interaction, where configured.
     fn details_url(&self, key: &InteractionKey, context: Option<&str>) -> Option<String>;
@@ -118,6 +141,53 @@ pub struct TaskReading {
     pub state: TaskState,
     /// Answers that the task's history tells of.
     pub history: Vec<PastAnswer>,
+}
+
+/// How a known task is followed, the fastest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracker {
+    /// An open connection that tells of every change.
+    Stream,
+    /// The runtime calls us.
+    Push,
+    /// It is read again and again.
+    Poll,
+}
+
+/// What is heard of a followed task; the end of the stream is the end of the connection.
+pub type Followed = BoxStream<'static, Heard>;
+
+/// One thing heard of a followed task.
+#[derive(Debug, Clone)]
+pub enum Heard {
+    /// Its state. `began` is a moment before which this was not said: when the connection was asked
+    /// for, or for an end, after which nothing can come, when it was received.
+    Reading(Box<TaskReading>),
+    /// The other side is there.
+    Alive,
+}
+
+/// Why a task is not followed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Unfollowed {
+    /// There is nothing to follow (any more); the reading that says so.
+    #[error("the task has ended or is not there")]
+    Over(Box<TaskReading>),
+    /// The runtime does not do that; [`Connector::tracker`] now knows.
+    #[error("not supported by the runtime")]
+    Unsupported,
+    #[error(transparent)]
+    Failed(#[from] ConnectorError),
+}
+
+/// Where and with which secrets a runtime is asked to call. Made once, never stored, never logged.
+#[derive(Debug, Clone)]
+pub struct Hook {
+    pub id: String,
+    pub url: SecretString,
+    /// The bearer credential of its calls.
+    pub credential: SecretString,
+    pub token: SecretString,
 }
 
 /// What the task was doing.

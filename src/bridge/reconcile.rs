@@ -19,6 +19,7 @@ use crate::domain::interaction::MISSING;
 use crate::store::StoreError;
 use crate::store::interactions::OpenTask;
 use crate::store::tasks::DueTask;
+use crate::store::watches::HookRow;
 use futures_util::stream::{self, StreamExt};
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -34,6 +35,8 @@ const BRAKE_LEAST: i64 = 3;
 /// How many single readings go out at once.
 const READS_AT_ONCE: usize = 8;
 const PAGE: i64 = 500;
+/// Everything is read at least so often, whatever tells of it.
+pub(super) const FULL_EVERY: Duration = Duration::from_mins(5);
 
 /// What one pass found out.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -49,11 +52,27 @@ pub struct Pass {
 }
 
 /// A task to read, as one view shows it.
-struct Wanted {
-    task: TaskRef,
+pub(super) struct Wanted {
+    pub(super) task: TaskRef,
     /// An interaction of this view is open or asked to be read.
-    open: bool,
-    registered: Option<DueTask>,
+    pub(super) open: bool,
+    pub(super) registered: Option<DueTask>,
+}
+
+/// Tasks to read, by task and view.
+type Tasks = HashMap<(String, Option<String>), Wanted>;
+
+fn view(task: &str, seen_as: &Option<Subject>) -> (String, Option<String>) {
+    (task.to_owned(), seen_as.as_ref().map(|subject| subject.as_str().to_owned()))
+}
+
+fn add(tasks: &mut Tasks, open: OpenTask) {
+    let OpenTask { id: _, task, context, seen_as, external: _ } = open;
+    tasks.entry(view(&task, &seen_as)).or_insert(Wanted {
+        task: TaskRef { task, context, seen_as },
+        open: true,
+        registered: None,
+    });
 }
 
 fn mark(task: &str) -> u64 {
@@ -63,8 +82,14 @@ fn mark(task: &str) -> u64 {
 }
 
 impl Bridge {
-    /// One pass over a runtime.
+    /// One pass over a runtime that reads everything.
     pub async fn watch_once(self: &Arc<Self>, runtime: &str) -> Result<Pass, StoreError> {
+        self.pass_over(runtime, true).await
+    }
+
+    /// One pass over a runtime. Not `full`: what a stream tells of is not read by itself, where there is
+    /// no list that could show it.
+    pub(super) async fn pass_over(self: &Arc<Self>, runtime: &str, full: bool) -> Result<Pass, StoreError> {
         let Some(connector) = self.connectors.get(runtime).cloned() else { return Ok(Pass::default()) };
         let name = connector.runtime().clone();
         let mut pass = Pass { complete: true, ..Pass::default() };
@@ -79,7 +104,7 @@ impl Bridge {
             self.hurry_answers(Some(runtime)).await?;
         }
         let listed = self.walk_list(&connector, &name, &mut pass).await?;
-        let tasks = self.to_read(&name, listed.as_ref()).await?;
+        let tasks = self.to_read(&name, listed.as_ref(), full).await?;
         let readings = self.read_all(&connector, &name, tasks, &mut pass).await;
         self.take_in_singles(&name, readings, &mut pass).await?;
         if pass.complete {
@@ -107,7 +132,7 @@ impl Bridge {
         Ok(())
     }
 
-    async fn watch_failed(&self, runtime: &RuntimeName, error: &ConnectorError) {
+    pub(super) async fn watch_failed(&self, runtime: &RuntimeName, error: &ConnectorError) {
         metrics::counter!("countersign_watch_errors_total", "runtime" => runtime.as_str().to_owned())
             .increment(1);
         match error {
@@ -164,20 +189,9 @@ impl Bridge {
         &self,
         runtime: &RuntimeName,
         listed: Option<&HashSet<u64>>,
+        full: bool,
     ) -> Result<Vec<Wanted>, StoreError> {
-        let now = self.clock.now();
-        let mut tasks: HashMap<(String, Option<String>), Wanted> = HashMap::new();
-        let view = |task: &str, seen_as: &Option<Subject>| {
-            (task.to_owned(), seen_as.as_ref().map(|subject| subject.as_str().to_owned()))
-        };
-        let add = |tasks: &mut HashMap<_, Wanted>, open: OpenTask| {
-            let OpenTask { id: _, task, context, seen_as, external: _ } = open;
-            tasks.entry(view(&task, &seen_as)).or_insert(Wanted {
-                task: TaskRef { task, context, seen_as },
-                open: true,
-                registered: None,
-            });
-        };
+        let mut tasks = Tasks::new();
         let mut after = InteractionId(Uuid::nil());
         loop {
             let name = runtime.clone();
@@ -188,16 +202,47 @@ impl Bridge {
             let Some(last) = page.last() else { break };
             after = last.id;
             for open in page {
-                if listed.is_none_or(|listed| !listed.contains(&mark(&open.task))) {
+                // Missing from a list that was walked to its end is read, whatever a stream says.
+                let told = !full && listed.is_none() && self.tracking.is_live(runtime.as_str(), &open.task);
+                if !told && listed.is_none_or(|listed| !listed.contains(&mark(&open.task))) {
                     add(&mut tasks, open);
                 }
             }
         }
+        self.add_due(runtime, &mut tasks).await?;
+        Ok(tasks.into_values().collect())
+    }
+
+    /// Reads what is due by itself: what asked to be read again, the registered tasks whose time has come,
+    /// and the tasks of which a runtime has told us something.
+    pub async fn read_due(self: &Arc<Self>, runtime: &str) -> Result<Pass, StoreError> {
+        let mut pass = Pass { complete: true, ..Pass::default() };
+        let Some(connector) = self.connectors.get(runtime).cloned() else { return Ok(pass) };
+        let name = connector.runtime().clone();
+        let mut tasks = Tasks::new();
+        self.add_due(&name, &mut tasks).await?;
+        let hooks = self.add_hinted(&name, &mut tasks).await?;
+        if tasks.is_empty() {
+            return Ok(pass);
+        }
+        let readings = self.read_all(&connector, &name, tasks.into_values().collect(), &mut pass).await;
+        let read: HashSet<String> = readings.iter().map(|(_, reading)| reading.task.clone()).collect();
+        let complete = pass.complete;
+        // Part of a pass shows no alert to be over.
+        pass.complete = false;
+        self.take_in_singles(&name, readings, &mut pass).await?;
+        pass.complete = complete;
+        self.hooks_read(hooks, &read).await?;
+        Ok(pass)
+    }
+
+    async fn add_due(&self, runtime: &RuntimeName, tasks: &mut Tasks) -> Result<(), StoreError> {
+        let now = self.clock.now();
         let name = runtime.clone();
         let due =
             self.store.read(|tx| Box::pin(async move { tx.due_readings(&name, now, PAGE).await })).await?;
         for open in due {
-            add(&mut tasks, open);
+            add(tasks, open);
         }
         let name = runtime.clone();
         let registered = self
@@ -213,7 +258,30 @@ impl Bridge {
             });
             wanted.registered = Some(due);
         }
-        Ok(tasks.into_values().collect())
+        Ok(())
+    }
+
+    /// The tasks of which the runtime has told us something since they were read, or that are read all the
+    /// same from time to time.
+    async fn add_hinted(&self, runtime: &RuntimeName, tasks: &mut Tasks) -> Result<Vec<HookRow>, StoreError> {
+        let now = self.clock.now();
+        let name = runtime.clone();
+        let hooks = self
+            .store
+            .read(|tx| Box::pin(async move { tx.due_hooks(name.as_str(), now, false, PAGE).await }))
+            .await?;
+        for hook in &hooks {
+            tasks.entry(view(&hook.task, &hook.seen_as)).or_insert_with(|| Wanted {
+                task: TaskRef {
+                    task: hook.task.clone(),
+                    context: hook.context.clone(),
+                    seen_as: hook.seen_as.clone(),
+                },
+                open: true,
+                registered: None,
+            });
+        }
+        Ok(hooks)
     }
 
     async fn read_all(
@@ -248,7 +316,7 @@ impl Bridge {
     }
 
     /// Takes in single readings, with the brake on mass disappearance.
-    async fn take_in_singles(
+    pub(super) async fn take_in_singles(
         self: &Arc<Self>,
         runtime: &RuntimeName,
         singles: Vec<(Wanted, TaskReading)>,
@@ -279,10 +347,14 @@ impl Bridge {
             }
         }
         let name = runtime.clone();
-        let (open, gone) = self
-            .store
-            .read(|tx| Box::pin(async move { tx.absence(&name, now.minus(BRAKE_WINDOW)).await }))
-            .await?;
+        // Counted only where something is absent: this comes with every event of a stream.
+        let (open, gone) = if readings.iter().any(|reading| matches!(reading.state, TaskState::NotFound)) {
+            self.store
+                .read(|tx| Box::pin(async move { tx.absence(&name, now.minus(BRAKE_WINDOW)).await }))
+                .await?
+        } else {
+            (0, 0)
+        };
         let would_close = i64::try_from(closing.len()).unwrap_or(i64::MAX).saturating_add(gone);
         let braked = would_close >= BRAKE_LEAST && would_close.saturating_mul(2) > open.saturating_add(gone);
         let alert = format!("absence:{runtime}");
@@ -319,7 +391,11 @@ impl Bridge {
         now: Millis,
     ) -> Result<(), StoreError> {
         let (name, task) = (runtime.clone(), reading.task.clone());
+        let told = self.tracking.is_live(runtime.as_str(), &reading.task);
         let next = match &reading.state {
+            TaskState::Waiting(_) | TaskState::Running | TaskState::Unclear if told => {
+                Some(now.plus(FULL_EVERY))
+            }
             TaskState::Waiting(_) => Some(now.plus(Duration::from_secs(5))),
             TaskState::Running | TaskState::Unclear => Some(now.plus(Duration::from_mins(1))),
             TaskState::NotFound => match registered.missing.map(|since| now.since(since)) {

@@ -28,6 +28,8 @@ use std::time::Duration;
 /// Waits between the first attempts; after them once a minute.
 const SCHEDULE: [u64; 4] = [2, 6, 15, 35];
 const STEADY: Duration = Duration::from_mins(1);
+/// How soon a registered task is read after an answer of ours.
+const AFTER_AN_ANSWER: Duration = Duration::from_secs(3);
 /// From this attempt on, the clicker has been told that it takes longer.
 const TELL_AT: i64 = 5;
 
@@ -244,6 +246,12 @@ impl Bridge {
                         return Ok(true);
                     };
                     let cause = Cause { said: Some(&said), ..Cause::default() };
+                    if matches!(result, Attempted::Accepted { .. }) {
+                        // It may ask again at once.
+                        let (runtime, task) =
+                            (interaction.key.runtime.as_str(), interaction.key.task.as_str());
+                        tx.hurry_task(runtime, task, now.plus(AFTER_AN_ANSWER)).await?;
+                    }
                     let event = Event::Attempt { answer: id, at: now, result };
                     bridge.apply(tx, &mut interaction, event, &cause, now).await?;
                     // The task may wait for the next thing already: its card need not wait for the poll.

@@ -6,6 +6,7 @@
 //! within 15 s when its holder dies.
 
 use super::Bridge;
+use super::reconcile::FULL_EVERY;
 use crate::store::leases::Lease;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -158,9 +159,16 @@ impl Bridge {
     /// until the lease is lost or everything stops.
     async fn watch_while(self: &Arc<Self>, lease: &Lease, watch: &Watch, stop: &CancellationToken) {
         let passes = async {
+            let mut read_all = None;
             loop {
-                if let Err(error) = self.watch_once(&watch.runtime).await {
-                    tracing::warn!(runtime = watch.runtime, %error, "a pass met the database");
+                let began = self.clock.now();
+                let full = read_all.is_none_or(|at| began.since(at) >= FULL_EVERY);
+                match self.pass_over(&watch.runtime, full).await {
+                    Ok(pass) if full && pass.complete => read_all = Some(began),
+                    Ok(_) => {}
+                    Err(error) => {
+                        tracing::warn!(runtime = watch.runtime, %error, "a pass met the database");
+                    }
                 }
                 tokio::time::sleep(self.spread(watch.poll)).await;
             }
@@ -180,12 +188,13 @@ impl Bridge {
         };
         tokio::select! {
             () = passes => {}
+            () = self.track(&watch.runtime) => {}
             () = renewals => tracing::warn!(runtime = watch.runtime, "the watch moved to another replica"),
             () = stop.cancelled() => {}
         }
     }
 
-    fn spread(&self, poll: Duration) -> Duration {
+    pub(super) fn spread(&self, poll: Duration) -> Duration {
         let [first, ..] = self.ids.random();
         poll.mul_f64(0.8 + 0.4 * f64::from(first) / 255.0)
     }

@@ -5,6 +5,7 @@
 use super::End;
 use super::service::{self, Machine, Service};
 use crate::bridge::findings::{Finding, Severity};
+use crate::bridge::ports::Tracker;
 use crate::chat::slack::sign;
 use crate::config::{Config, ProcessEnv, SlackInbound};
 use crate::domain::place::Place;
@@ -107,6 +108,10 @@ pub(super) async fn run(path: &Path, command: &Check) -> Result<End> {
     let somebody = service.config.persons.first().map(|person| person.subject.clone());
     for (runtime, connector) in &service.bridge.connectors {
         report.all(&format!("runtime {runtime}"), connector.examine(somebody.as_ref()).await);
+        report.add(
+            format!("runtime {runtime}"),
+            followed(connector.tracker(), service.bridge.rules.hooks.is_some()),
+        );
     }
     for pause in service.bridge.pauses().await? {
         let since = pause.since.rfc3339();
@@ -119,6 +124,19 @@ pub(super) async fn run(path: &Path, command: &Check) -> Result<End> {
     }
     service.bridge.store.close().await;
     report.end(command.json)
+}
+
+/// How known tasks of a runtime are followed, and what keeps them from being followed better.
+fn followed(by: Option<Tracker>, reachable: bool) -> Finding {
+    match by {
+        Some(Tracker::Stream) => Finding::ok("known tasks are followed by streams"),
+        Some(Tracker::Push) if reachable => Finding::ok("it is asked to call us about known tasks"),
+        Some(Tracker::Push) => Finding::warning(
+            "it could call us about known tasks, but cannot reach us: they are polled",
+            "set server.public_url to an https address of this service",
+        ),
+        Some(Tracker::Poll) | None => Finding::ok("known tasks are polled"),
+    }
 }
 
 async fn chats(service: &Service, report: &mut Report) {

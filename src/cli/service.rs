@@ -133,6 +133,7 @@ impl Service {
             deliver_within: config.policy.deliver_within,
             group_max_age: config.policy.group_max_age,
             require_full_view: config.policy.require_full_view,
+            hooks: hooks(&config),
         };
         let bridge = Bridge::new(
             store,
@@ -209,6 +210,14 @@ impl Service {
         }
         Ok(sockets)
     }
+}
+
+/// Where runtimes may call us: only where nobody on the way can read or change it.
+#[must_use]
+pub fn hooks(config: &Config) -> Option<String> {
+    let url = config.server.public_url.as_ref()?;
+    (url.url.scheme() == "https" || net::is_loopback(&url.url))
+        .then(|| format!("{}/hooks/a2a/", url.url.as_str().trim_end_matches('/')))
 }
 
 /// The signing keys, when a runtime needs them. Made on the first run on SQLite; on PostgreSQL, where

@@ -76,7 +76,8 @@ async fn observed(State(http): State<Arc<Http>>, request: Request, next: Next) -
 }
 
 /// Every route there is, so that labels stay a fixed set.
-const ROUTES: [&str; 11] = [
+const ROUTES: [&str; 12] = [
+    super::a2a::ROUTE,
     super::slack::INTERACTIVITY,
     super::slack::COMMANDS,
     super::slack::EVENTS,

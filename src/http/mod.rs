@@ -5,6 +5,7 @@
 //! | `POST /slack/interactivity` | Slack's signature | stores every press, then acknowledges ([`slack`]) |
 //! | `POST /slack/commands` | Slack's signature | a private answer |
 //! | `POST /slack/events` | Slack's signature | `url_verification`; everything else is acknowledged |
+//! | `POST /hooks/a2a/{watch}` | the credential given out with the address | a task is read ([`a2a`]) |
 //! | `GET /.well-known/jwks.json` | anybody | the public keys of our tokens ([`jwks`]) |
 //! | `GET /healthz` | anybody | 200 while the process serves |
 //! | `GET /readyz` | anybody | 200 or 503; the reasons only on the admin address ([`ops`]) |
@@ -21,6 +22,7 @@
 //! is sent, the answer is a clear error and never a panic; no header, body, query string or secret is
 //! logged.
 
+pub mod a2a;
 pub mod api;
 pub mod jwks;
 mod layers;
@@ -56,7 +58,7 @@ pub struct Http {
 
 /// What is served on `server.listen`. `admin_elsewhere`: `server.admin_listen` is given.
 pub fn public_router(http: &Arc<Http>, admin_elsewhere: bool) -> Router {
-    let mut router = slack::routes().merge(jwks::routes()).merge(ops::health());
+    let mut router = slack::routes().merge(a2a::routes()).merge(jwks::routes()).merge(ops::health());
     if !admin_elsewhere {
         router = router.merge(ops::guarded(http)).merge(api::routes(http));
     }

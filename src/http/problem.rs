@@ -83,6 +83,13 @@ impl Problem {
         .about("Authorization")
     }
 
+    /// A runtime's call without the credential it was given.
+    pub(super) fn no_credential() -> Self {
+        let detail = "send the credential and the token that this address was given out with";
+        Self { hint: Some(Hint::Bearer), ..Self::new(StatusCode::UNAUTHORIZED, detail) }
+            .about("Authorization")
+    }
+
     pub(super) fn closed() -> Self {
         Self::new(StatusCode::FORBIDDEN, "no server.operator_token is configured, so nobody may use this")
     }
@@ -109,6 +116,11 @@ impl Problem {
 
     pub(super) fn broken_off() -> Self {
         Self::new(StatusCode::BAD_REQUEST, "the body ended before it was complete")
+    }
+
+    pub(super) fn too_often() -> Self {
+        let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "this address is called too often");
+        Self { hint: Some(Hint::Again), ..problem }
     }
 
     pub(super) fn slow() -> Self {

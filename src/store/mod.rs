@@ -26,6 +26,7 @@ pub mod pauses;
 pub mod retention;
 pub mod tasks;
 pub mod wake;
+pub mod watches;
 
 pub use door::{Store, StoreOptions, Tx};
 pub use error::StoreError;

@@ -23,6 +23,10 @@ const READ: &str = "UPDATE tasks SET due_ms = $3, \
     WHERE runtime = $1 AND task = $2 AND state = 'watched'";
 const END: &str = "UPDATE tasks SET state = 'ended', due_ms = $3, missing_ms = NULL \
     WHERE runtime = $1 AND task = $2 AND state = 'watched'";
+const ONE: &str = "SELECT task, context, subject, registered_ms, missing_ms FROM tasks \
+    WHERE runtime = $1 AND task = $2 AND state = 'watched'";
+const HURRY: &str = "UPDATE tasks SET due_ms = $3 \
+    WHERE runtime = $1 AND task = $2 AND state = 'watched' AND due_ms > $3";
 const KEPT: &str = "SELECT source, body FROM unreadable ORDER BY received_ms, id LIMIT $1";
 const UNREADABLE: &str = "INSERT INTO unreadable (id, source, received_ms, body) VALUES ($1, $2, $3, $4)";
 
@@ -47,6 +51,12 @@ pub struct DueTask {
     pub missing: Option<Millis>,
 }
 
+type Row = (String, Option<String>, Option<String>, i64, Option<i64>);
+
+fn due((task, context, subject, registered, missing): Row) -> DueTask {
+    DueTask { task, context, subject, registered: Millis(registered), missing: missing.map(Millis) }
+}
+
 impl Tx {
     /// Watches a task from now on; its first reading is due at once.
     pub async fn register_task(&mut self, new: NewTask, at: Millis) -> Result<(), StoreError> {
@@ -63,18 +73,17 @@ impl Tx {
         now: Millis,
         limit: i64,
     ) -> Result<Vec<DueTask>, StoreError> {
-        type Row = (String, Option<String>, Option<String>, i64, Option<i64>);
-        let rows = fetch_all!(self, Row, DUE, runtime, now.0, limit)?;
-        Ok(rows
-            .into_iter()
-            .map(|(task, context, subject, registered, missing)| DueTask {
-                task,
-                context,
-                subject,
-                registered: Millis(registered),
-                missing: missing.map(Millis),
-            })
-            .collect())
+        Ok(fetch_all!(self, Row, DUE, runtime, now.0, limit)?.into_iter().map(due).collect())
+    }
+
+    /// A registered task that is watched.
+    pub async fn watched_task(&mut self, runtime: &str, task: &str) -> Result<Option<DueTask>, StoreError> {
+        Ok(fetch_optional!(self, Row, ONE, runtime, task)?.map(due))
+    }
+
+    /// Its next reading is due by this moment. `false`: not watched, or due sooner.
+    pub async fn hurry_task(&mut self, runtime: &str, task: &str, by: Millis) -> Result<bool, StoreError> {
+        Ok(exec!(self, HURRY, runtime, task, by.0)? == 1)
     }
 
     /// It was read: the next reading, and the time of this one where it did not find the task (the

@@ -11,7 +11,7 @@ use countersign::domain::interaction::State as Phase;
 use countersign::identity::keys::{self, Keys};
 use countersign::net;
 use countersign::sandbox::a2a::{
-    A2aWorld, Ask, AuthMode, Decision, Elsewhere, Jwks, Open, Setup, State, Watch,
+    A2aWorld, Ask, AuthMode, CardSpec, Decision, Elsewhere, Jwks, Open, Setup, State, Watch,
 };
 use countersign::sandbox::faults::{Fault, Rule};
 use countersign::sandbox::slack::{self, Manner, SlackWorld, Spot};
@@ -72,10 +72,17 @@ pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> tokio::t
 
 impl Rig {
     pub(crate) async fn new(on: Backend) -> Self {
+        Self::with(on, false).await
+    }
+
+    /// `streams`: the runtime has streams, and passes are rare: it is the streams that tell.
+    pub(crate) async fn with(on: Backend, streams: bool) -> Self {
         net::init();
         let slack = SlackWorld::acme(Time::System);
         slack.pace(100_000);
         let a2a = A2aWorld::new(Setup { keep_requests: 200_000, ..Setup::default() });
+        a2a.set_card("release", CardSpec { streaming: streams, ..CardSpec::default() });
+        a2a.switch(|switches| switches.stream_duplicates = streams);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let sandbox = listener.local_addr().unwrap();
         spawn(serve(
@@ -88,7 +95,8 @@ impl Rig {
         slack.set_app_url(&format!("http://{address}"));
         let folder = tempfile::tempdir().unwrap();
         let database = on.fresh().await;
-        let wants = Wants { runtime: "poll = \"150ms\"", slack: "pace = 100000", ..Wants::default() };
+        let poll = if streams { "poll = \"3s\"" } else { "poll = \"150ms\"" };
+        let wants = Wants { runtime: poll, slack: "pace = 100000", ..Wants::default() };
         let text = config(&wants, sandbox, address, database.url(), &folder);
         let parsed = countersign::config::Config::parse(&text, &env).unwrap();
         let key_file = countersign::cli::service::key_file(&parsed);
@@ -244,6 +252,20 @@ pub(crate) async fn people(
     }
 }
 
+/// Streams break every few moments, and some events reach nobody.
+async fn cutter(a2a: Arc<A2aWorld>, mut dice: Dice, stop: Arc<AtomicBool>) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(Duration::from_millis(200 + dice.roll(1200))).await;
+        if dice.roll(3) == 0 {
+            a2a.lose_events(u32::try_from(1 + dice.roll(3)).unwrap());
+        } else {
+            a2a.cut_streams();
+        }
+    }
+    a2a.lose_events(0);
+    a2a.cut_streams();
+}
+
 pub(crate) fn number(name: &str, default: u64) -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a test's own settings")]
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
@@ -251,12 +273,15 @@ pub(crate) fn number(name: &str, default: u64) -> u64 {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_random_moments(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn killed_at_random_moments(
+    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+    #[values(false, true)] streams: bool,
+) {
     let fresh = u64::from(std::process::id()) ^ Time::System.now_ms().unsigned_abs();
     let seed = number("CRASH_SEED", fresh).max(1);
     let kills = number("CRASH_KILLS", 6);
-    println!("seed {seed}, {kills} kills, {on:?}");
-    let mut rig = Rig::new(on).await;
+    println!("seed {seed}, {kills} kills, {on:?}, streams: {streams}");
+    let mut rig = Rig::with(on, streams).await;
     let counts = Arc::new(Counts::default());
     let stop = Arc::new(AtomicBool::new(false));
     let mut dice = Dice(seed);
@@ -268,6 +293,9 @@ async fn killed_at_random_moments(#[values(Backend::Sqlite, Backend::Postgres)] 
     for n in 0..3 {
         let dice = Dice(seed ^ (0xb00 + n));
         load.push(spawn(people(Arc::clone(&rig.slack), Arc::clone(&counts), dice, Arc::clone(&stop))));
+    }
+    if streams {
+        load.push(spawn(cutter(Arc::clone(&rig.a2a), Dice(seed ^ 0xc07), Arc::clone(&stop))));
     }
     for _ in 0..kills {
         if dice.roll(3) == 0 {
@@ -291,6 +319,11 @@ async fn killed_at_random_moments(#[values(Backend::Sqlite, Backend::Postgres)] 
     rig.slack.faults().clear();
     rig.a2a.faults().clear();
     at_rest(&rig).await;
+    if streams {
+        let asked = rig.a2a.requests_of("SubscribeToTask").len();
+        println!("streams asked for: {asked}");
+        assert!(asked > 0, "nothing was followed");
+    }
     check(&rig, &counts, kills, seed, on).await;
 }
 

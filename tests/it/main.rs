@@ -29,11 +29,19 @@ mod story_a2a_sdk_over_rest;
 #[cfg(test)]
 mod story_approval;
 #[cfg(test)]
+mod story_chaos;
+#[cfg(test)]
 mod story_incident;
 #[cfg(test)]
 mod story_people;
 #[cfg(test)]
+mod story_push;
+#[cfg(test)]
 mod story_rest;
+#[cfg(test)]
+mod story_sdk_follow;
+#[cfg(test)]
+mod story_streams;
 #[cfg(test)]
 mod story_trouble;
 #[cfg(test)]

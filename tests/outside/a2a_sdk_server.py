@@ -506,7 +506,7 @@ class Handler(DefaultRequestHandler):
 # --- Putting it together -------------------------------------------------------------------------------------------
 
 
-def card(base, bindings=("JSONRPC", "HTTP+JSON")):
+def card(base, bindings=("JSONRPC", "HTTP+JSON"), streaming=True):
     interfaces = {"JSONRPC": "a2a", "HTTP+JSON": "rest"}
     return AgentCard(
         name="Release agent",
@@ -517,7 +517,7 @@ def card(base, bindings=("JSONRPC", "HTTP+JSON")):
             for binding in bindings
         ],
         capabilities=AgentCapabilities(
-            streaming=True,
+            streaming=streaming,
             push_notifications=True,
             extensions=[AgentExtension(uri=URI, description="human decisions", required=False)],
         ),
@@ -529,7 +529,7 @@ def card(base, bindings=("JSONRPC", "HTTP+JSON")):
 
 def application(options, base):
     agent, store, configs = Agent(), Tasks(options), InMemoryPushNotificationConfigStore()
-    named = card(base, options.binding or ("JSONRPC", "HTTP+JSON"))
+    named = card(base, options.binding or ("JSONRPC", "HTTP+JSON"), options.streaming == "yes")
     client = httpx.AsyncClient(trust_env=False, timeout=5)
     handler = Handler(
         options,
@@ -574,6 +574,7 @@ def main():
     options.add_argument("--any-time", action="store_true", help="do not hold a JWT's times against this machine's clock")
     options.add_argument("--foreign", choices=["allowed", "not-found"], default="allowed")
     options.add_argument("--binding", action="append", choices=["JSONRPC", "HTTP+JSON"], help="what the card names; default both")
+    options.add_argument("--streaming", choices=["yes", "no"], default="yes", help="what the card says")
     options.add_argument("--dedupe", choices=["yes", "no"], default="yes")
     options = options.parse_args()
     logging.getLogger("a2a").setLevel(logging.CRITICAL)  # refused requests are what the tests ask for

@@ -18,6 +18,11 @@ pub(crate) enum Op {
     SendMessage,
     GetTask,
     ListTasks,
+    Subscribe,
+    /// The same over HTTP+JSON by the other method.
+    SubscribeByPost,
+    CreatePushConfig,
+    DeletePushConfig,
 }
 
 impl Wire {

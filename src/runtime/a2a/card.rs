@@ -39,6 +39,14 @@ pub(crate) struct Card {
     pub(crate) named: usize,
     /// Those that this version can speak to, in card order.
     pub(crate) usable: Vec<Interface>,
+    pub(crate) offers: Offers,
+}
+
+/// What the agent says it can do; a missing word means that it cannot (A2A 1.0 §3.3.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Offers {
+    pub(crate) streaming: bool,
+    pub(crate) push: bool,
 }
 
 /// `None` when it is no agent card.
@@ -54,7 +62,13 @@ pub(crate) fn parse(body: &Value) -> Option<Card> {
         version: text(body, "version"),
         named: interfaces.len(),
         usable: interfaces.iter().filter_map(usable).collect(),
+        offers: offers(body),
     })
+}
+
+fn offers(body: &Value) -> Offers {
+    let says = |what: &str| body.pointer(&format!("/capabilities/{what}")) == Some(&Value::Bool(true));
+    Offers { streaming: says("streaming"), push: says("pushNotifications") }
 }
 
 fn usable(entry: &Value) -> Option<Interface> {

@@ -9,7 +9,7 @@
 //! - a card is read again when it expires, at most once a minute, at least every hour. A failed
 //!   reading changes nothing.
 
-use super::card::{Card, Fence, Interface, origin, parse, same};
+use super::card::{Card, Fence, Interface, Offers, origin, parse, same};
 use super::errors;
 use super::settings::{A2aSettings, Address};
 use super::wire::{Reply, Wire};
@@ -31,6 +31,7 @@ pub(crate) struct Known {
     pub(crate) interface: Interface,
     pub(crate) agent: String,
     pub(crate) version: Option<String>,
+    pub(crate) offers: Offers,
     /// The card in use, and its validator.
     card: Option<(Url, Option<HeaderValue>)>,
 }
@@ -110,6 +111,11 @@ impl Discovery {
             }
         };
         self.take(found, now)
+    }
+
+    /// What is known, if anything is and nothing forbids using it; sends nothing.
+    pub(crate) fn peek(&self) -> Option<Arc<Known>> {
+        self.settled()?.ok()
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -221,11 +227,14 @@ impl Discovery {
             let fresh = Known {
                 interface,
                 agent: agent.or(named).unwrap_or_else(|| self.fallback.clone()),
+                offers: card.as_ref().map(|card| card.offers).unwrap_or_default(),
                 version: card.and_then(|card| card.version),
                 card: at.map(|at| (at, etag)),
             };
             let changed = old.as_ref().is_none_or(|old| {
-                old.interface != fresh.interface || old.version != fresh.version
+                old.interface != fresh.interface
+                    || old.version != fresh.version
+                    || old.offers != fresh.offers
             });
             if changed || state.refused.is_some() {
                 state.generation += 1;

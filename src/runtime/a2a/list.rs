@@ -23,12 +23,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 const STATES: [&str; 2] = ["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"];
 const PAGE_SIZE: u32 = 100;
 const MOST_PAGES: u32 = 1000;
-const RETRY_UNSUPPORTED: Duration = Duration::from_hours(1);
 /// Passes that are remembered at once; more means that passes were abandoned.
 const PASSES: usize = 4;
 
@@ -51,8 +49,6 @@ pub(crate) struct Lists {
 struct Memory {
     passes: BTreeMap<u64, Pass>,
     last: u64,
-    /// Not before this moment, unless the card has changed.
-    off: Option<(crate::domain::clock::Millis, u64)>,
     /// Tasks that the last whole pass showed to exactly one subject.
     owners: HashMap<String, Subject>,
 }
@@ -88,7 +84,7 @@ impl A2aConnector {
         let now = self.wire.now();
         let unsupported = Page { readings: vec![], next: None, supported: false };
         let ended = Page { supported: true, ..Page::default() };
-        if self.lists.lock().off.is_some_and(|(until, at)| now < until && at == generation) {
+        if !self.features.list.may_be_there(now, generation) {
             return Ok(unsupported);
         }
         let mut at = match cursor {
@@ -112,9 +108,8 @@ impl A2aConnector {
         let (tasks, next) = match asked {
             Ok(page) => page,
             Err(failure) if errors::says_unsupported(&failure) => {
-                let mut memory = self.lists.lock();
-                memory.off = Some((now.plus(RETRY_UNSUPPORTED), generation));
-                memory.passes.remove(&at.pass);
+                self.features.list.refused(now, generation);
+                self.lists.lock().passes.remove(&at.pass);
                 return Ok(unsupported);
             }
             Err(failure) => match errors::of_reading(&failure) {

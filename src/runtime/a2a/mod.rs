@@ -5,7 +5,8 @@
 //! nothing and is never answered. This connector never cancels a task.
 //!
 //! Parts: `card` and `discovery` say where the agent is, `wire`, `call`, `rpc` and `rest` talk, `types` and
-//! `interactions` understand, `list` finds, `compose` and `answer` answer, `errors` decides.
+//! `interactions` understand, `list` finds, `subscribe` (over `sse`) and
+//! `push` follow, `features` remembers what is not there, `compose` and `answer` answer, `errors` decides.
 
 mod answer;
 mod call;
@@ -14,11 +15,15 @@ mod compose;
 mod discovery;
 mod doctor;
 mod errors;
+mod features;
 mod interactions;
 mod list;
+mod push;
 mod rest;
 mod rpc;
 mod settings;
+mod sse;
+mod subscribe;
 mod types;
 mod wire;
 
@@ -36,19 +41,23 @@ mod list_tests;
 mod rest_tests;
 #[cfg(test)]
 mod shape_tests;
+#[cfg(test)]
+mod subscribe_tests;
 
 pub use interactions::URI;
+pub use push::told_of;
 pub use settings::{A2aSettings, Address, QuestionPart, Watch};
 
 use crate::bridge::ports::{
-    Answered, Carrier, Compose, Composed, Connector, ConnectorError, Finding, Outgoing, Page, TaskReading,
-    TaskRef, TaskState,
+    Answered, Carrier, Compose, Composed, Connector, ConnectorError, Finding, Followed, Hook, Outgoing, Page,
+    TaskReading, TaskRef, TaskState, Tracker, Unfollowed,
 };
 use crate::domain::clock::Clock;
 use crate::domain::ids::{InteractionKey, RuntimeName, Subject};
 use crate::domain::interaction::Why;
 use call::Op;
 use discovery::Discovery;
+use features::Features;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use interactions::View;
@@ -67,6 +76,7 @@ pub struct A2aConnector {
     wire: Wire,
     discovery: Discovery,
     lists: Lists,
+    features: Features,
     linked: RwLock<Vec<Subject>>,
 }
 
@@ -91,7 +101,14 @@ impl A2aConnector {
             ConnectorError::Configuration { what: format!("`headers`: {name} is no header") }
         })?;
         let discovery = Discovery::new(&settings);
-        Ok(Self { settings, wire, discovery, lists: Lists::default(), linked: RwLock::default() })
+        Ok(Self {
+            settings,
+            wire,
+            discovery,
+            lists: Lists::default(),
+            features: Features::default(),
+            linked: RwLock::default(),
+        })
     }
 
     fn watched(&self) -> Watched {
@@ -192,6 +209,22 @@ impl Connector for A2aConnector {
 
     fn answer<'a>(&'a self, answer: &'a Outgoing) -> BoxFuture<'a, Answered> {
         self.deliver(answer).boxed()
+    }
+
+    fn tracker(&self) -> Option<Tracker> {
+        self.best_tracker()
+    }
+
+    fn follow<'a>(&'a self, task: &'a TaskRef) -> BoxFuture<'a, Result<Followed, Unfollowed>> {
+        self.follow_task(task).boxed()
+    }
+
+    fn notify<'a>(&'a self, task: &'a TaskRef, hook: &'a Hook) -> BoxFuture<'a, Result<(), Unfollowed>> {
+        self.ask_for_calls(task, hook).boxed()
+    }
+
+    fn forget<'a>(&'a self, task: &'a TaskRef, id: &'a str) -> BoxFuture<'a, Result<(), ConnectorError>> {
+        self.end_calls(task, id).boxed()
     }
 
     fn details_url(&self, key: &InteractionKey, context: Option<&str>) -> Option<String> {

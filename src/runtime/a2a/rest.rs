@@ -14,22 +14,37 @@ use crate::domain::clock::Millis;
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 
 /// Where an operation is, below the interface and its tenant.
 struct Place<'a> {
     method: Method,
-    path: Vec<&'a str>,
+    path: Vec<Cow<'a, str>>,
     /// Parameters that the path holds, so that neither query nor body repeats them.
     held: &'static [&'static str],
 }
 
 fn place(op: Op, params: &Map<String, Value>) -> Place<'_> {
     let named = |name: &str| params.get(name).and_then(Value::as_str).unwrap_or_default();
-    match op {
-        Op::SendMessage => Place { method: Method::POST, path: vec!["message:send"], held: &[] },
-        Op::GetTask => Place { method: Method::GET, path: vec!["tasks", named("id")], held: &["id"] },
-        Op::ListTasks => Place { method: Method::GET, path: vec!["tasks"], held: &[] },
-    }
+    let (method, path, held): (_, Vec<Cow<'_, str>>, &[_]) = match op {
+        Op::SendMessage => (Method::POST, vec!["message:send".into()], &[]),
+        Op::GetTask => (Method::GET, vec!["tasks".into(), named("id").into()], &["id"]),
+        Op::ListTasks => (Method::GET, vec!["tasks".into()], &[]),
+        Op::Subscribe | Op::SubscribeByPost => {
+            let method = if op == Op::Subscribe { Method::GET } else { Method::POST };
+            (method, vec!["tasks".into(), format!("{}:subscribe", named("id")).into()], &["id"])
+        }
+        Op::CreatePushConfig => {
+            let path = vec!["tasks".into(), named("taskId").into(), "pushNotificationConfigs".into()];
+            (Method::POST, path, &["taskId"])
+        }
+        Op::DeletePushConfig => {
+            let configs = "pushNotificationConfigs".into();
+            let path = vec!["tasks".into(), named("taskId").into(), configs, named("id").into()];
+            (Method::DELETE, path, &["taskId", "id"])
+        }
+    };
+    Place { method, path, held }
 }
 
 pub(crate) fn request(
@@ -46,12 +61,12 @@ pub(crate) fn request(
     {
         let mut segments = url.path_segments_mut().map_err(|()| UNWRITABLE)?;
         segments.pop_if_empty();
-        for segment in at.tenant.as_deref().into_iter().chain(path) {
+        for segment in at.tenant.as_deref().map(Cow::Borrowed).into_iter().chain(path) {
             // These would be taken for steps in the path.
-            if matches!(segment, "" | "." | "..") {
+            if matches!(&*segment, "" | "." | "..") {
                 return Err(UNWRITABLE);
             }
-            segments.push(segment);
+            segments.push(&segment);
         }
     }
     let rest = params.iter().filter(|(name, _)| !held.contains(&name.as_str()));
@@ -94,8 +109,8 @@ pub(crate) fn understand(reply: &Reply, op: Op, now: Millis) -> Result<Value, Fa
             Failure::Rpc { code: code::INVALID_AGENT_RESPONSE, fields: vec![] }
         }
         Some(failure) if !of_gateway => failure,
-        // Not everybody has a list: no such method there, or none yet.
-        _ if op == Op::ListTasks && matches!(reply.status, 405 | 501) => {
+        // Not everybody has a list, streams or calls: no such method there, or none yet.
+        _ if !matches!(op, Op::GetTask | Op::SendMessage) && matches!(reply.status, 405 | 501) => {
             Failure::Rpc { code: code::METHOD, fields: vec![] }
         }
         _ => below(),
@@ -119,6 +134,14 @@ fn judged(status: u16, op: Op, body: &Value, error: &Value) -> Option<Failure> {
     };
     let code = reason.or_else(|| problem(body)).or_else(by_status)?;
     Some(Failure::Rpc { code, fields: fields(details) })
+}
+
+/// Whether a refusal says itself what it is about, so that its status says nothing more.
+pub(crate) fn names_a_reason(reply: &Reply) -> bool {
+    let body = reply.json();
+    let details =
+        body.pointer("/error/details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    details.iter().any(|detail| detail.get("reason").is_some()) || problem(&body).is_some()
 }
 
 /// `application/problem+json`: the last segment of its `type` (RFC 9457).

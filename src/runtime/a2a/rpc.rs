@@ -15,6 +15,9 @@ fn method(op: Op) -> &'static str {
         Op::SendMessage => "SendMessage",
         Op::GetTask => "GetTask",
         Op::ListTasks => "ListTasks",
+        Op::Subscribe | Op::SubscribeByPost => "SubscribeToTask",
+        Op::CreatePushConfig => "CreateTaskPushNotificationConfig",
+        Op::DeletePushConfig => "DeleteTaskPushNotificationConfig",
     }
 }
 

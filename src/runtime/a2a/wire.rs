@@ -20,6 +20,9 @@ use std::time::Duration;
 /// Largest answer that is read.
 pub(crate) const BODY_LIMIT: usize = 2 * 1024 * 1024;
 
+/// A stream is asked for anew after so long, whatever it says.
+const LONGEST_STREAM: Duration = Duration::from_hours(24);
+
 /// Longest wait that a runtime may ask for.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
@@ -34,6 +37,12 @@ pub(crate) struct Wire {
     next_id: AtomicU64,
     /// How far the runtime's clock was ahead of ours in its last answer, in milliseconds.
     skew: AtomicI64,
+}
+
+/// What came of asking for a stream.
+pub(crate) enum Opened {
+    Events(Response),
+    Answer(Reply),
 }
 
 /// A whole answer.
@@ -127,6 +136,22 @@ impl Wire {
             self.skew.store(date - self.now().0, Ordering::Relaxed);
         }
         read(answer).await
+    }
+
+    /// Asks for a stream of events. The deadline is for what comes before its first event; a stream that
+    /// is there lasts until one side ends it.
+    pub(crate) async fn open(&self, request: RequestBuilder, who: HeaderMap) -> Result<Opened, Failure> {
+        let mut headers = self.fixed.clone();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let request = request.headers(headers).headers(who).timeout(LONGEST_STREAM);
+        let asked = async {
+            let answer = request.send().await.map_err(|error| failed(&error))?;
+            if Self::is_event_stream(&answer) {
+                return Ok(Opened::Events(answer));
+            }
+            read(answer).await.map(Opened::Answer)
+        };
+        tokio::time::timeout(self.deadline, asked).await.unwrap_or(Err(Failure::Lost("timeout")))
     }
 }
 

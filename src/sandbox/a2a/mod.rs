@@ -28,11 +28,13 @@ mod list;
 mod model;
 mod ops;
 mod params;
+mod push;
 mod record;
 mod render;
 mod rest;
 mod rpc;
 mod script;
+mod stream;
 mod switches;
 mod world;
 
@@ -43,9 +45,13 @@ pub use auth::{AuthMode, Watch};
 pub use card::CardSpec;
 pub use jwt::Jwks;
 pub use model::{Accepted, Ask, Decision, InteractionView, Phase, State, TaskView};
+pub use push::PushConfig;
 pub use record::Recorded;
 pub use script::{Elsewhere, Open, Opened};
-pub use switches::{Binding, CancelAgain, ErrorStyle, Foreign, Switches, UnknownFilter, WhileWorking};
+pub use switches::{
+    Binding, CancelAgain, ErrorStyle, Foreign, Push, StreamFault, Streaming, SubscribeBy, Switches,
+    UnknownFilter, WhileWorking,
+};
 pub use world::{A2aWorld, Setup};
 
 use axum::Router;

@@ -9,6 +9,7 @@ use super::error::{A2aError, Code};
 use super::list;
 use super::model::{Accepted, Ask, Decision, Phase, State, Status, TaskView};
 use super::params::{Content, Fields, Message};
+use super::push;
 use super::render::{self, Show, same};
 use super::switches::{CancelAgain, Foreign, WhileWorking};
 use super::world::{A2aWorld, Inner, MessageKey, Sent};
@@ -53,14 +54,12 @@ pub(super) async fn run(
             call.tenant_and_extension(&fields)?;
             cancel(call, &fields)
         }
-        "SendStreamingMessage" | "SubscribeToTask" => {
-            Err(A2aError::unsupported("Streaming is not supported"))
-        }
         "CreateTaskPushNotificationConfig"
         | "GetTaskPushNotificationConfig"
         | "ListTaskPushNotificationConfigs"
         | "DeleteTaskPushNotificationConfig" => {
-            Err(A2aError::new(Code::PushNotSupported, "Push notifications are not supported"))
+            call.tenant_and_extension(&fields)?;
+            push::run(call, method, &fields)
         }
         "GetExtendedAgentCard" => Err(A2aError::new(Code::ExtendedCard, "There is no extended card")),
         _ => Err(A2aError::new(Code::Method, "Method not found")),
@@ -69,7 +68,7 @@ pub(super) async fn run(
 
 impl Call<'_> {
     /// The interface's `tenant` is in every request; a required extension is declared.
-    fn tenant_and_extension(&self, fields: &Fields<'_>) -> Result<(), A2aError> {
+    pub(super) fn tenant_and_extension(&self, fields: &Fields<'_>) -> Result<(), A2aError> {
         let (tenant, required) = self.world.with(|inner| {
             inner.cards.get(self.agent).map(|card| (card.tenant.clone(), card.required)).unwrap_or_default()
         });
@@ -96,7 +95,7 @@ impl Call<'_> {
             }
     }
 
-    fn find<'i>(&self, inner: &'i Inner, id: &str) -> Result<&'i TaskView, A2aError> {
+    pub(super) fn find<'i>(&self, inner: &'i Inner, id: &str) -> Result<&'i TaskView, A2aError> {
         inner.tasks.get(id).filter(|task| self.sees(inner, task)).ok_or_else(|| A2aError::not_found(id))
     }
 
@@ -174,6 +173,30 @@ async fn send(call: &Call<'_>, fields: &Fields<'_>) -> Result<Value, A2aError> {
         let show = Show { history: message.history, ..call.show(inner) };
         Ok(json!({"task": render::task(task, &show)}))
     })
+}
+
+/// Methods whose answer is a stream of events.
+pub(super) fn streams(method: &str) -> bool {
+    matches!(method, "SendStreamingMessage" | "SubscribeToTask")
+}
+
+/// The task to subscribe to: one that has not ended.
+pub(super) fn subscribable(call: &Call<'_>, fields: &Fields<'_>) -> Result<String, A2aError> {
+    fields.only(&["tenant", "id"])?;
+    let id = required_id(fields)?;
+    call.world.with(|inner| match call.find(inner, id)?.state() {
+        state if state.is_terminal() => Err(A2aError::unsupported("The task has ended").with("taskId", id)),
+        _ => Ok(id.to_owned()),
+    })
+}
+
+/// Reads, checks and applies a message; the id of its task.
+pub(super) fn accept_message(call: &Call<'_>, fields: &Fields<'_>) -> Result<String, A2aError> {
+    let message = Message::read(fields)?;
+    let now = call.world.now_ms();
+    let id = call.world.with(|inner| accept(call, inner, &message, now))?;
+    call.world.touch();
+    Ok(id)
 }
 
 /// Checks and applies a message; the id of its task.

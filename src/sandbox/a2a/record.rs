@@ -63,6 +63,7 @@ pub(super) fn begin(
     body: Value,
 ) -> u64 {
     let credential = world.auth().kind(headers);
+    let body = without_secrets(body);
     let at_ms = world.now_ms();
     let n = world.with(|inner| {
         inner.requests_seen += 1;
@@ -111,6 +112,26 @@ pub(super) fn note_caller(world: &A2aWorld, n: u64, identity: &Identity) {
         }
         record.jwt.clone_from(&identity.jwt);
     });
+}
+
+/// A push configuration without what its client is recognised by.
+pub(super) fn without_secrets(mut body: Value) -> Value {
+    for at in ["", "/params"] {
+        let Some(Value::Object(config)) = body.pointer_mut(at) else { continue };
+        if !config.contains_key("url") {
+            continue;
+        }
+        for secret in ["token", "authentication"] {
+            if let Some(secret) = config.get_mut(secret) {
+                *secret = "<secret>".into();
+            }
+        }
+        if let Some(Value::String(url)) = config.get_mut("url") {
+            let known = url.rfind('/').map_or(0, |at| at + 1);
+            url.truncate(known);
+        }
+    }
+    body
 }
 
 fn visible(headers: &HeaderMap, credential: &str) -> BTreeMap<String, String> {

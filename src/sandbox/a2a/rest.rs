@@ -5,11 +5,12 @@
 //!
 //! Order of checks: content type, credential, subject, agent, version, path, parameters.
 
-use super::error::{A2aError, Code};
+use super::error::{A2aError, Code, Refusal};
 use super::hooks::When;
-use super::ops::{self, Call};
-use super::rpc::{Refused, caller, names_extension, version, watches_only};
-use super::switches::Binding;
+use super::ops::Call;
+use super::rpc::{Done, Refused, caller, names_extension, run, version, watches_only};
+use super::stream::Wrap;
+use super::switches::{Binding, SubscribeBy};
 use super::world::A2aWorld;
 use super::{faulty, record, render};
 use axum::body::Bytes;
@@ -127,7 +128,13 @@ impl Arrived {
         let operation = self.found.as_ref().map_or("", |found| found.operation);
         self.world.run_hook(operation, When::Before);
         let (response, code, refusal) = match self.result().await {
-            Ok(result) => {
+            Ok(Done::Feed(feed)) => {
+                let style = self.world.switches().errors;
+                let wrap: Wrap =
+                    Box::new(move |event| event.unwrap_or_else(|refused| refused.to_rest(style).2));
+                (feed.respond(wrap), None, None)
+            }
+            Ok(Done::Value(result)) => {
                 let body = render::body(&result, self.world.switches().round_trip);
                 (([(header::CONTENT_TYPE, "application/a2a+json")], body).into_response(), None, None)
             }
@@ -146,15 +153,25 @@ impl Arrived {
         response
     }
 
-    async fn result(&self) -> Result<Value, Refused> {
+    async fn result(&self) -> Result<Done, Refused> {
         let with_body = self.method == Method::POST && !self.body.is_empty();
         let at = (self.agent.as_str(), Binding::HttpJson);
         let identity = caller(&self.world, at, &self.headers, with_body, self.n).await?;
         version(&self.headers, &self.uri)?;
         let found = self.found.as_ref();
         let found = found.ok_or_else(|| A2aError::new(Code::Method, "There is no such operation"))?;
+        let by = self.world.switches().subscribe_by;
+        let other = match by {
+            SubscribeBy::Both => false,
+            SubscribeBy::Get => self.method != Method::GET,
+            SubscribeBy::Post => self.method != Method::POST,
+        };
+        if found.operation == "SubscribeToTask" && other {
+            return Err(Refusal::new(405, "method_not_allowed", "Subscribe by the other method.").into());
+        }
         let params = self.params(found)?;
-        record::note(&self.world, self.n, |record| record.params = Some(Value::Object(params.clone())));
+        let shown = record::without_secrets(Value::Object(params.clone()));
+        record::note(&self.world, self.n, |record| record.params = Some(shown));
         watches_only(&identity, found.operation)?;
         let call = Call {
             world: &self.world,
@@ -162,7 +179,7 @@ impl Arrived {
             caller: &identity.caller,
             extension: names_extension(&self.headers),
         };
-        Ok(ops::run(&call, found.operation, &params).await?)
+        run(&self.world, &call, found.operation, &params).await
     }
 
     /// Body, query and path as the one object that the operations read.

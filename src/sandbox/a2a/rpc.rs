@@ -6,6 +6,7 @@ use super::auth::{Caller, Identity};
 use super::error::{A2aError, Code, Refusal};
 use super::hooks::When;
 use super::ops::{self, Call};
+use super::stream::{self, Feed, Wrap};
 use super::switches::Binding;
 use super::world::A2aWorld;
 use super::{INTERACTIONS_V1, faulty, record, render};
@@ -49,6 +50,25 @@ fn respond(answer: &Value, round_trip: bool) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], render::body(answer, round_trip)).into_response()
 }
 
+/// What an operation gives.
+pub(super) enum Done {
+    Value(Value),
+    Feed(Feed),
+}
+
+/// Runs an operation, streaming or not.
+pub(super) async fn run(
+    world: &Arc<A2aWorld>,
+    call: &Call<'_>,
+    method: &str,
+    params: &Map<String, Value>,
+) -> Result<Done, Refused> {
+    if ops::streams(method) {
+        return Ok(Done::Feed(stream::open(world, call, method, params)?));
+    }
+    Ok(Done::Value(ops::run(call, method, params).await?))
+}
+
 /// Refused below the protocol, or by it.
 pub(super) enum Refused {
     Http(Refusal),
@@ -85,9 +105,17 @@ impl Arrived {
     async fn answer(self: Arc<Self>) -> Response {
         self.world.run_hook(&self.method, When::Before);
         let (response, code, refusal) = match self.result().await {
-            Ok(result) => {
+            Ok(Done::Value(result)) => {
                 let answer = json!({"jsonrpc": "2.0", "id": self.id, "result": result});
                 (respond(&answer, self.world.switches().round_trip), None, None)
+            }
+            Ok(Done::Feed(feed)) => {
+                let id = self.id.clone();
+                let wrap: Wrap = Box::new(move |event| match event {
+                    Ok(event) => json!({"jsonrpc": "2.0", "id": id, "result": event}),
+                    Err(refused) => json!({"jsonrpc": "2.0", "id": id, "error": refused.to_rpc()}),
+                });
+                (feed.respond(wrap), None, None)
             }
             Err(Refused::A2a(refused)) => (error(&self.id, &refused), Some(refused.code.number()), None),
             Err(Refused::Http(refused)) => {
@@ -105,7 +133,7 @@ impl Arrived {
     }
 
     /// Caller, envelope, version, method.
-    async fn result(&self) -> Result<Value, Refused> {
+    async fn result(&self) -> Result<Done, Refused> {
         let at = (self.agent.as_str(), Binding::JsonRpc);
         let identity = caller(&self.world, at, &self.headers, true, self.n).await?;
         let body = self.body.as_ref();
@@ -134,7 +162,7 @@ impl Arrived {
             caller: &identity.caller,
             extension: names_extension(&self.headers),
         };
-        Ok(ops::run(&call, method, params).await?)
+        run(&self.world, &call, method, params).await
     }
 }
 

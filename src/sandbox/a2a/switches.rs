@@ -46,6 +46,58 @@ pub enum Binding {
     HttpJson,
 }
 
+/// Whether tasks can be subscribed to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Streaming {
+    Off,
+    /// A stream stays open over a pause (A2A 1.0 §3.1.6).
+    On,
+    /// It ends there (A2A 1.0 §11.7).
+    ClosesAtInterrupted,
+}
+
+/// By which method HTTP+JSON is subscribed with (A2A 1.0 names GET and POST in different places).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubscribeBy {
+    Both,
+    Get,
+    Post,
+}
+
+/// What is wrong with one stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fault", rename_all = "snake_case", deny_unknown_fields)]
+pub enum StreamFault {
+    /// It is accepted, and nothing comes, not even the first event.
+    NeverSpeaks,
+    /// Nothing comes after the first event.
+    Silent,
+    /// The connection breaks after so many events.
+    CutAfter { events: u32 },
+    /// An error in the place of the first event, then the end.
+    ErrorFirst { error: String },
+    /// An error after so many events, then the end.
+    ErrorAfter { events: u32, error: String },
+    /// After the first event comes one that is larger than anybody should read, then nothing.
+    Oversize,
+}
+
+/// Whether and how clients are called when a task changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Push {
+    Off,
+    On,
+    /// Every notification comes three times.
+    Duplicating,
+    /// What is to be told at once is told in the wrong order.
+    Reordering,
+    /// Every notification claims that the task has completed.
+    Lying,
+}
+
 /// The shape of error bodies on HTTP+JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,6 +141,19 @@ pub struct Switches {
     pub endless_pages: bool,
     /// `SendMessage` answers `{message}` instead of `{task}`.
     pub answer_with_message: bool,
+    pub streaming: Streaming,
+    pub subscribe_by: SubscribeBy,
+    /// Streams say that they are there this often, in real milliseconds; 0 = never.
+    pub ping_ms: u64,
+    /// Every legal oddity: comments, other fields, each line end, several data lines, tiny pieces.
+    pub odd_frames: bool,
+    /// Every event after the first comes twice.
+    pub stream_duplicates: bool,
+    pub push: Push,
+    /// Notifications carry another credential than the one they were given.
+    pub push_wrong_credential: bool,
+    /// Notifications carry no `X-A2A-Notification-Token`, which the specification does not name.
+    pub push_without_token: bool,
 }
 
 impl Default for Switches {
@@ -112,6 +177,14 @@ impl Default for Switches {
             default_fields: false,
             endless_pages: false,
             answer_with_message: false,
+            streaming: Streaming::On,
+            subscribe_by: SubscribeBy::Both,
+            ping_ms: 0,
+            odd_frames: false,
+            stream_duplicates: false,
+            push: Push::On,
+            push_wrong_credential: false,
+            push_without_token: false,
         }
     }
 }

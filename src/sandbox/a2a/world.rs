@@ -6,16 +6,17 @@ use super::auth::{Auth, AuthMode, Watch};
 use super::card::CardSpec;
 use super::hooks::Hooks;
 use super::model::{InteractionView, State, TaskView};
+use super::push::Pushes;
 use super::record::Recorded;
 use super::render;
-use super::switches::Switches;
+use super::switches::{StreamFault, Switches};
 use crate::sandbox::faults::Faults;
 use crate::sandbox::time::Time;
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -75,6 +76,15 @@ pub(super) struct Inner {
     pub(super) sent: HashMap<MessageKey, Sent>,
     pub(super) requests: VecDeque<Recorded>,
     pub(super) requests_seen: u64,
+    /// Open streams and their tasks.
+    pub(super) streams: BTreeMap<u64, String>,
+    /// What goes wrong with the streams that are opened next.
+    pub(super) stream_faults: VecDeque<StreamFault>,
+    /// How often all open streams were broken.
+    pub(super) stream_cuts: u64,
+    /// So many events will reach nobody.
+    pub(super) lose_events: u32,
+    pub(super) push: Pushes,
     next_id: u64,
 }
 
@@ -92,6 +102,8 @@ impl Inner {
 
 /// One A2A runtime in memory.
 pub struct A2aWorld {
+    /// The world itself, for what goes on beside its callers.
+    pub(super) me: Weak<Self>,
     pub(super) time: Time,
     pub(super) origin: Option<String>,
     pub(super) keep_requests: usize,
@@ -114,9 +126,15 @@ impl A2aWorld {
             sent: HashMap::new(),
             requests: VecDeque::new(),
             requests_seen: 0,
+            streams: BTreeMap::new(),
+            stream_faults: VecDeque::new(),
+            stream_cuts: 0,
+            lose_events: 0,
+            push: Pushes::default(),
             next_id: 0,
         };
-        Arc::new(Self {
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
             time: setup.time,
             origin: setup.origin,
             keep_requests: setup.keep_requests,

@@ -12,3 +12,4 @@ mod retention;
 mod schema;
 mod small;
 mod wake;
+mod watches;

@@ -7,6 +7,7 @@ mod protocol;
 mod rest;
 mod scripts;
 mod shapes;
+mod streams;
 mod trouble;
 
 use super::*;

@@ -1,0 +1,79 @@
+//! Stories in which something goes on by itself: streams and calls of the runtime.
+
+use super::story::Story;
+use countersign::sandbox::a2a::CardSpec;
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+/// The longest wait for what should happen at once.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Following goes on for as long as this lives.
+pub(crate) struct Following(JoinHandle<()>);
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Story {
+    /// The runtime's card from its next reading on: what it offers.
+    pub(crate) fn offers(&self, streaming: bool, push: bool) {
+        let card = CardSpec { streaming, push, ..CardSpec::default() };
+        self.a2a.set_card("release", card);
+    }
+
+    /// From now on known tasks are followed, as the service does it.
+    pub(crate) fn follows(&self) -> Following {
+        let bridge = std::sync::Arc::clone(&self.service.bridge);
+        #[expect(clippy::disallowed_methods, reason = "aborted with its guard")]
+        Following(tokio::spawn(async move { bridge.track("prod").await }))
+    }
+
+    /// Works off what is due until `look` is content.
+    pub(crate) async fn until(&self, what: &str, look: impl Fn() -> bool) {
+        let end = Instant::now() + LIMIT;
+        loop {
+            self.deliver().await;
+            if look() {
+                return;
+            }
+            assert!(
+                Instant::now() < end,
+                "waited in vain: {what}\nstreams {:?}\n{:#?}",
+                self.a2a.streams(),
+                self.asked_for()
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// The same, while time passes: the chat platform's pacing lets cards through.
+    pub(crate) async fn in_time(&self, what: &str, look: impl Fn() -> bool) {
+        self.until(what, || {
+            self.advance(Duration::from_millis(50));
+            look()
+        })
+        .await;
+    }
+
+    /// The names of all requests to the runtime, in order.
+    pub(crate) fn asked_for(&self) -> Vec<String> {
+        self.a2a.requests().into_iter().map(|request| request.method).collect()
+    }
+
+    /// How often the runtime was asked for this.
+    pub(crate) fn count(&self, method: &str) -> usize {
+        self.a2a.requests_of(method).len()
+    }
+
+    /// Waits until a stream tells of each of these tasks.
+    pub(crate) async fn streams_of(&self, tasks: &[&str]) {
+        self.until("streams", || {
+            let streams = self.a2a.streams();
+            tasks.iter().all(|task| streams.iter().any(|stream| stream == task))
+        })
+        .await;
+    }
+}
