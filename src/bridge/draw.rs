@@ -3,10 +3,10 @@
 //! Invariant: the same rows give the same card; nothing is remembered of what was drawn before.
 
 use super::Bridge;
-use crate::domain::card::{Card, PersonRef, Status};
+use crate::domain::card::{Asks, Card, PersonRef, Status};
 use crate::domain::form::Kind;
 use crate::domain::interaction::{How, Sent, State};
-use crate::domain::routing::{Approver, route};
+use crate::domain::routing::{Approver, Route, route};
 use crate::store::interactions::Interaction;
 
 impl Bridge {
@@ -22,7 +22,8 @@ impl Bridge {
     pub(super) fn card_of(&self, interaction: &Interaction, install: &str) -> Card {
         let found = route(&self.rules.routes, &interaction.key, &interaction.form);
         let status = self.status(interaction, install, found.map_or(1, |route| route.approvals));
-        let controls = Card::controls_for(&interaction.form.kind, &status);
+        let asks = found.map_or_else(Asks::default, Route::asks);
+        let controls = Card::controls_for(&interaction.form.kind, &status, asks);
         Card {
             form: interaction.form.clone(),
             agent: interaction.key.agent.clone(),
@@ -38,6 +39,7 @@ impl Bridge {
             }),
             status,
             controls,
+            gated: self.rules.require_full_view,
         }
     }
 

@@ -20,7 +20,15 @@ pub(super) const TEXT_FOREIGN: usize = 300;
 /// A name within a sentence.
 pub(super) const NAME: usize = 120;
 /// A person's reason with a denial.
-pub(super) const REASON: usize = 1_000;
+pub(super) const REASON: usize = 2_800;
+/// A second question: its title, its text, its two buttons.
+pub(super) const CONFIRM_TITLE: usize = 90;
+pub(super) const CONFIRM_TEXT: usize = 280;
+pub(super) const CONFIRM_BUTTON: usize = 28;
+/// Title and buttons of a view.
+pub(super) const VIEW_TITLE: usize = 24;
+/// Label and hint of a field.
+pub(super) const INPUT: usize = 1_900;
 /// An address behind a link of ours.
 pub(super) const URL: usize = 1_500;
 /// A configured name, a field's label.

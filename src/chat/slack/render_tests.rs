@@ -1,6 +1,6 @@
 use super::super::rules;
 use super::*;
-use crate::domain::card::PersonRef;
+use crate::domain::card::{Asks, PersonRef};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Choice, Fact, Question};
 use crate::domain::ids::CardId;
@@ -51,7 +51,7 @@ fn ended(outcome: Outcome) -> Status {
 }
 
 fn approval(status: Status) -> Card {
-    let controls = Card::controls_for(&Kind::Approval, &status);
+    let controls = Card::controls_for(&Kind::Approval, &status, Asks::default());
     Card {
         form: Form {
             kind: Kind::Approval,
@@ -70,6 +70,7 @@ fn approval(status: Status) -> Card {
         details_url: Some("https://app.example/tasks/t1?a=1&b=2".into()),
         status,
         controls,
+        gated: true,
     }
 }
 
@@ -94,7 +95,7 @@ fn question() -> Card {
         }],
         arguments_withheld: false,
     };
-    card.controls = vec![];
+    card.controls = vec![Control::ShowAll];
     card
 }
 
@@ -105,7 +106,10 @@ fn marks() -> Marks {
         rev: 3,
         tokens: vec![
             token(Control::Approve, "k_approve"),
+            token(Control::ApproveConfirmed, "k_confirmed"),
             token(Control::Deny, "k_deny"),
+            token(Control::DenyReason, "k_reason"),
+            token(Control::ShowAll, "k_all"),
             token(Control::Withdraw, "k_withdraw"),
         ],
     }
