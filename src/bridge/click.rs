@@ -7,8 +7,8 @@
 //! - the facts change between reading them and the transaction: the state and the digest are checked
 //!   again inside it, the rest is checked again before the answer leaves.
 
-use super::effects::Cause;
 use super::Bridge;
+use super::effects::Cause;
 use super::ports::{ChatPlatform, MessageRef, PressedBy};
 use crate::domain::card::Control;
 use crate::domain::clock::Millis;

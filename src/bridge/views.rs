@@ -292,12 +292,12 @@ impl Bridge {
             _ => Notice::PressAgain,
         };
         tracing::warn!(install, %error, "something could not be opened for a person; they are told");
-        if matches!(
-            error,
-            ChatError::Payload { .. } | ChatError::Permanent { .. } | ChatError::Auth { .. }
-        ) {
-            self.alert(&alert_of(install), &format!("{install}: a form or a whole text was refused: {error}"))
-                .await;
+        if matches!(error, ChatError::Payload { .. } | ChatError::Permanent { .. } | ChatError::Auth { .. }) {
+            self.alert(
+                &alert_of(install),
+                &format!("{install}: a form or a whole text was refused: {error}"),
+            )
+            .await;
         }
         tell_now(platform, &opens.person, &notice).await;
     }
@@ -310,12 +310,7 @@ fn alert_of(install: &str) -> String {
 
 /// Who pressed, as stored things of theirs are found again.
 pub(super) fn by_of(pressed: &Pressed) -> ChatUser {
-    viewer(
-        pressed.platform,
-        pressed.enterprise.as_deref(),
-        pressed.by.home_team.as_deref(),
-        &pressed.by.user,
-    )
+    viewer(pressed.platform, pressed.enterprise.as_deref(), pressed.by.home_team.as_deref(), &pressed.by.user)
 }
 
 /// Best effort, at once: no click is stored that a later attempt could belong to.

@@ -31,6 +31,8 @@ mod story_rest;
 #[cfg(test)]
 mod story_trouble;
 #[cfg(test)]
+mod story_views;
+#[cfg(test)]
 mod wire_a2a;
 #[cfg(test)]
 mod wire_slack;

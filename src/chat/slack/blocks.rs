@@ -9,9 +9,10 @@ use serde_json::Value;
 use slack_morphism::prelude::{
     SlackAccessibilityLabel, SlackActionBlockElement, SlackActionId, SlackActionsBlock, SlackBlock,
     SlackBlockButtonElement, SlackBlockButtonStyle, SlackBlockConfirmItem, SlackBlockId,
-    SlackBlockMarkDownText, SlackBlockPlainText, SlackBlockPlainTextInputElement, SlackInputBlock, SlackContextBlock, SlackContextBlockElement, SlackHeaderBlock, SlackRichTextBlock,
-    SlackRichTextElement, SlackRichTextInlineElement, SlackRichTextPreformatted, SlackRichTextSection,
-    SlackRichTextText, SlackSectionBlock,
+    SlackBlockMarkDownText, SlackBlockPlainText, SlackBlockPlainTextInputElement, SlackContextBlock,
+    SlackContextBlockElement, SlackHeaderBlock, SlackInputBlock, SlackRichTextBlock, SlackRichTextElement,
+    SlackRichTextInlineElement, SlackRichTextPreformatted, SlackRichTextSection, SlackRichTextText,
+    SlackSectionBlock,
 };
 
 use super::limits::{SECTION, cost, short};

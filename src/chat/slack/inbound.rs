@@ -143,8 +143,7 @@ fn pressed(payload: &Value, token: &str, what: &Value) -> Pressed {
     let view = id(payload, "/view/id").or_else(|| id(payload, "/container/view_id"));
     let home_team = id(payload, "/user/team_id").or_else(|| team.clone());
     let own_message = app_id.is_some() && id(payload, "/message/app_id") == app_id;
-    let dedupe_key =
-        dedupe_key(what, (&app_id, &team, &enterprise), &user, (&channel, &message, &view));
+    let dedupe_key = dedupe_key(what, (&app_id, &team, &enterprise), &user, (&channel, &message, &view));
     let way_in = match &view {
         Some(view) => Some(WayIn::Instead { view: view.clone(), hash: id(payload, "/view/hash") }),
         None => text(payload, "/trigger_id")

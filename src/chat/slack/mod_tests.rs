@@ -1,7 +1,7 @@
 //! The whole platform against the strict stand-in.
 
 use super::*;
-use crate::domain::card::{Control, PersonRef, Status};
+use crate::domain::card::{Asks, Control, PersonRef, Status};
 use crate::domain::form::{Fact, Form, Kind};
 use crate::domain::ids::Ids;
 use crate::domain::policy::{Standing, Unfit};

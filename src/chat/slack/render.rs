@@ -21,10 +21,10 @@ use crate::domain::form::{Form, Kind};
 use crate::domain::interaction::Outcome;
 use crate::domain::text::{is_blank, line, visible};
 use crate::render::Templates;
-use crate::render::slack::{Button as ButtonWords, Confirm as ConfirmWords};
 use crate::render::slack::{
     Asked, AskedOption, Cut, Facts, Foot, Head, Notes, Reason, State, Text, Unknown, Words,
 };
+use crate::render::slack::{Button as ButtonWords, Confirm as ConfirmWords};
 use slack_morphism::prelude::SlackBlockButtonStyle;
 
 /// People named in one line, at most; more are counted by the number beside them.

@@ -57,8 +57,7 @@ enum Part {
 /// Everything of a card, in order.
 fn parts(templates: &Templates, card: &Card) -> Vec<Part> {
     let pen = Pen { templates, card };
-    let mut parts: Vec<Part> =
-        split(&pen.facts().join("\n"), SECTION).into_iter().map(Part::Facts).collect();
+    let mut parts: Vec<Part> = split(&pen.facts().join("\n"), SECTION).into_iter().map(Part::Facts).collect();
     let words = pen.words();
     if is_blank(&words) {
         parts.push(Part::Words(Some(templates.render(&Words { empty: true })), None));
@@ -103,7 +102,9 @@ pub(super) fn draw(templates: &Templates, view: &View) -> Value {
 
 fn reason(templates: &Templates, view: &View, ids: String) -> Value {
     let about = Pen { templates, card: &view.about }.about();
-    let words = |part, about, most| short(&line(&templates.render(&ViewText { about, ..ViewText::plain(part) })), most);
+    let words = |part, about, most| {
+        short(&line(&templates.render(&ViewText { about, ..ViewText::plain(part) })), most)
+    };
     let mut blocks = Blocks::new(Some(ids));
     blocks.section(words("reason_about", about, SECTION));
     blocks.input(
@@ -128,7 +129,14 @@ fn page_blocks(templates: &Templates, view: &View, page: &Page, ids: String) -> 
     blocks.section(short(&line(&templates.render(&foot)), SECTION));
     let turn = |action, part, token: &Option<String>| {
         let label = short(&line(&templates.render(&ViewText::plain(part))), BUTTON);
-        token.clone().map(|token| Button { spoken: label.clone(), action, label, token, style: None, confirm: None })
+        token.clone().map(|token| Button {
+            spoken: label.clone(),
+            action,
+            label,
+            token,
+            style: None,
+            confirm: None,
+        })
     };
     let turns = [turn("cs.previous", "previous", &page.previous), turn("cs.next", "next", &page.next)];
     blocks.buttons(turns.into_iter().flatten().collect());

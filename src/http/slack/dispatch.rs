@@ -138,7 +138,10 @@ impl Dispatch {
             take::Taken::OpenedBefore => true,
             take::Taken::Opens(opens) => {
                 let bridge = Arc::clone(&self.bridge);
-                #[expect(clippy::disallowed_methods, reason = "over in seconds by its deadlines; may be lost")]
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "over in seconds by its deadlines; may be lost"
+                )]
                 tokio::spawn(async move { bridge.show(*opens).await });
                 return Ok(());
             }

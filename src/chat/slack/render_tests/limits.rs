@@ -269,10 +269,10 @@ fn any_card() -> impl Strategy<Value = Card> {
                 arguments_withheld,
             });
     let names = proptest::collection::vec(any_text(), 0..30);
-    let asks = (any::<bool>(), any::<bool>())
-        .prop_map(|(confirm, reason_on_deny)| Asks { confirm, reason_on_deny });
-    (form, any_status(), names, [any_text(), any_text(), any_text(), any_text()], any::<i64>(), asks).prop_map(
-        |(form, status, approvers, [agent, runtime, short_id, url], opened, asks)| {
+    let asks =
+        (any::<bool>(), any::<bool>()).prop_map(|(confirm, reason_on_deny)| Asks { confirm, reason_on_deny });
+    (form, any_status(), names, [any_text(), any_text(), any_text(), any_text()], any::<i64>(), asks)
+        .prop_map(|(form, status, approvers, [agent, runtime, short_id, url], opened, asks)| {
             let controls = Card::controls_for(&form.kind, &status, asks);
             Card {
                 owner: Some(PersonRef { subject: agent.clone(), mention: None }),
@@ -287,8 +287,7 @@ fn any_card() -> impl Strategy<Value = Card> {
                 controls,
                 gated: true,
             }
-        },
-    )
+        })
 }
 
 proptest! {
