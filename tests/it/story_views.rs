@@ -5,9 +5,11 @@ use crate::world::story::{DANA, KIM, RELEASES, Story, Wants};
 use countersign::sandbox::a2a::{Ask, Elsewhere, Open, Opened};
 use countersign::sandbox::faults::{Fault, Rule};
 use countersign::sandbox::slack::{Delivery, Input, Manner, Message, Spot, View};
+use countersign::domain::ids::{ChatUser, InteractionId, Platform, Subject};
 use rstest::rstest;
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 const WITHIN: Duration = Duration::from_secs(5);
 
@@ -53,6 +55,27 @@ impl Story {
             slack.view(&view.id).filter(|now| now.hash != view.hash)
         };
         self.slack.until("another page", WITHIN, turned).await.unwrap()
+    }
+
+    /// Waits until it is stored that a person has opened what is asked now to its end.
+    async fn has_read_all(&self, user: &str) {
+        let by = ChatUser { platform: Platform::Slack, realm: "T0ACME".into(), user: user.into() };
+        let end = Instant::now() + WITHIN;
+        loop {
+            let by = by.clone();
+            let seen = self.service.bridge.store.read(move |tx| {
+                Box::pin(async move {
+                    let all = tx.interactions_after(InteractionId(Uuid::nil()), false, 5).await?;
+                    let Some(one) = all.first() else { return Ok(false) };
+                    tx.has_seen_all(one.id, &one.machine.digest, &by).await
+                })
+            });
+            if seen.await.unwrap() {
+                return;
+            }
+            assert!(Instant::now() < end, "{user} has read to the end");
+            tokio::task::yield_now().await;
+        }
     }
 
     /// A person types a reason and submits the form.
@@ -207,9 +230,9 @@ async fn a_view_that_does_not_open(#[case] fault: Fault, #[case] told: &str, #[c
     }
     story.opens("U0DANA", &card, "Deny with reason…").await;
     if bug {
-        let deadline = std::time::Instant::now() + WITHIN;
+        let deadline = Instant::now() + WITHIN;
         while !story.alert_keys().await.is_empty() {
-            assert!(std::time::Instant::now() < deadline, "one that opens ends the alert");
+            assert!(Instant::now() < deadline, "one that opens ends the alert");
             tokio::task::yield_now().await;
         }
     }
@@ -378,6 +401,7 @@ async fn slack_case_26_approve_after_reading_everything(
         "{text}"
     );
     assert_eq!(story.clicks().await.values().sum::<i64>(), 0);
+    story.has_read_all("U0DANA").await;
 
     // Kim has not opened it.
     story.presses("U0KIM", &card, "Approve").await;
@@ -420,6 +444,7 @@ async fn pages_are_turned_to_the_end(#[values(Backend::Sqlite, Backend::Postgres
     let stale = story.slack.pressed("U0DANA", &spot, "Next").unwrap();
     let third = story.turns("U0DANA", &second, "Next").await;
     assert!(text_of(&third).contains("END") && text_of(&third).contains("Page 3 of 3"));
+    story.has_read_all("U0DANA").await;
     assert!(story.slack.deliver_payload(&stale, &Manner::default()).await.iter().all(Delivery::acked));
     let conflict = |slack: &countersign::sandbox::slack::SlackWorld| {
         slack
@@ -505,5 +530,127 @@ async fn an_older_card_follows_the_new_rules(#[values(Backend::Sqlite, Backend::
     story.presses("U0DANA", &now, "Approve").await;
     story.deliver().await;
     assert_eq!(story.recorded(&ask), [(DANA.to_owned(), true)]);
+    story.end().await;
+}
+
+/// Slack case 46: the request changes while somebody types and somebody else has read all of it. The card is drawn
+/// anew with new ids; neither the form nor the reading counts for what it has become.
+#[rstest]
+#[tokio::test]
+async fn slack_case_46_it_changes_while_somebody_types(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let story = Story::begin(on).await;
+    let (ask, card) = story.asked_at_length(&long()).await;
+    let form = story.opens("U0KIM", &card, "Deny with reason…").await;
+    let all = story.opens("U0DANA", &card, "Show all").await;
+    assert!(text_of(&all).contains("Approve works for you now"));
+    story.has_read_all("U0DANA").await;
+    story.a2a.change(&ask.interaction_id, |ask| ask.prompt = Some(format!("Something else. {}", long())));
+    story.tick().await;
+    let now = story.card(RELEASES);
+    let ids = |card: &Message| card.blocks.iter().map(|block| block["block_id"].clone()).collect::<Vec<_>>();
+    assert!(ids(&now).iter().all(|id| !ids(&card).contains(id)), "{:?}", ids(&now));
+
+    story.submits("U0KIM", &form, "not this").await;
+    story.presses("U0DANA", &now, "Approve").await;
+    story.deliver().await;
+    assert_eq!(story.recorded(&ask), []);
+    let told = story.told("U0KIM");
+    assert!(told.len() == 1 && told[0].contains("has changed") && told[0].contains("not this"), "{told:?}");
+    assert!(story.told("U0DANA")[0].contains("Open Show all first"), "{:?}", story.told("U0DANA"));
+
+    // What it has become is read and approved.
+    let anew = story.opens("U0DANA", &now, "Show all").await;
+    assert!(text_of(&anew).contains("Something else."));
+    story.has_read_all("U0DANA").await;
+    story.presses("U0DANA", &now, "Approve").await;
+    story.deliver().await;
+    assert_eq!(story.recorded(&ask), [(DANA.to_owned(), true)]);
+    story.end().await;
+}
+
+/// The request changes while somebody turns pages: the next page says so instead.
+#[rstest]
+#[tokio::test]
+async fn a_page_of_what_has_changed_is_not_shown(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let story = Story::begin(on).await;
+    let (ask, card) = story.asked_at_length(&"word ".repeat(15_000)).await;
+    let first = story.opens("U0DANA", &card, "Show all").await;
+    story.a2a.change(&ask.interaction_id, |ask| ask.prompt = Some("short now".into()));
+    story.tick().await;
+    let next = story.turns("U0DANA", &first, "Next").await;
+    assert!(text_of(&next).contains("has changed"), "{}", text_of(&next));
+    assert!(!story.buttons(&story.card(RELEASES)).contains(&"Show all".to_owned()));
+    story.presses("U0DANA", &story.card(RELEASES), "Approve").await;
+    story.deliver().await;
+    assert_eq!(story.recorded(&ask), [(DANA.to_owned(), true)]);
+    story.end().await;
+}
+
+/// Slack case 47: a form that is closed decides nothing, and everything stays (python-slack-sdk 523).
+#[rstest]
+#[tokio::test]
+async fn slack_case_47_a_closed_form(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let story = Story::begin(on).await;
+    let (ask, card) = story.asked("deploy_service").await;
+    let form = story.opens("U0DANA", &card, "Deny with reason…").await;
+    story.types("U0DANA", &form, "changed my mind").await;
+    story.slack.close_view("U0DANA", &form.id).await.unwrap();
+    story.deliver().await;
+    assert_eq!((story.clicks().await.len(), story.recorded(&ask).len()), (0, 0));
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
+    story.presses("U0DANA", &card, "Approve").await;
+    story.deliver().await;
+    assert_eq!(story.recorded(&ask), [(DANA.to_owned(), true)]);
+    story.end().await;
+}
+
+/// Where several must approve, each reads it all, and one denial with a reason denies.
+#[rstest]
+#[tokio::test]
+async fn every_voter_reads_it_all(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let story = Story::begin(on).await;
+    let opened = story.a2a.open(Open::new(DANA, Ask::approval("ci", "delete_all").prompt(&long())));
+    story.tick().await;
+    let card = story.card(RELEASES);
+    story.opens("U0DANA", &card, "Show all").await;
+    story.has_read_all("U0DANA").await;
+    story.presses("U0DANA", &card, "Approve").await;
+    story.deliver().await;
+    assert_eq!(story.clicks().await.get("counted"), Some(&1));
+    story.presses("U0KIM", &card, "Approve").await;
+    story.deliver().await;
+    assert!(story.told("U0KIM")[0].contains("Open Show all first"), "{:?}", story.told("U0KIM"));
+    let form = story.opens("U0KIM", &card, "Deny with reason…").await;
+    story.submits("U0KIM", &form, "all of them?").await;
+    story.deliver().await;
+    assert_eq!(story.recorded(&opened), [(KIM.to_owned(), false)]);
+    assert!(story.reads(&card).contains("all of them?"));
+    story.end().await;
+}
+
+/// What `explain` says a person must do first is what a click then needs.
+#[rstest]
+#[tokio::test]
+async fn what_must_be_done_first_is_explained(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let story = Story::with(on, Wants { people_and_routes: STRICT, ..Wants::default() }).await;
+    let (_, card) = story.asked_at_length(&long()).await;
+    let explained = async |deny: bool| {
+        let all = story.service.bridge.store.read(|tx| {
+            Box::pin(async move {
+                let after = InteractionId(Uuid::nil());
+                tx.interactions_after(after, false, 5).await
+            })
+        });
+        let interaction = all.await.unwrap().remove(0);
+        let dana = Subject::parse(DANA).unwrap();
+        let said = story.service.bridge.explain(&interaction, &dana, None, deny).await.unwrap();
+        let said = serde_json::to_value(said).unwrap();
+        format!("{} {} {}", said["verdict"], said["rule"], said["needs"]).replace('"', "")
+    };
+    assert_eq!(explained(false).await, "refuse full_view [full_view,confirm]");
+    assert_eq!(explained(true).await, "refuse reason [reason]");
+    story.opens("U0DANA", &card, "Show all").await;
+    story.has_read_all("U0DANA").await;
+    assert_eq!(explained(false).await, "allow approvers [confirm]");
     story.end().await;
 }
