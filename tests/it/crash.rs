@@ -254,7 +254,7 @@ pub(crate) async fn people(
     }
 }
 
-pub(crate) /// Presses *Deny with reason…*, and submits what opens, if anything does.
+/// Presses *Deny with reason…*, and submits what opens, if anything does.
 async fn denies_with_reason(
     slack: &SlackWorld,
     user: &str,
@@ -278,7 +278,7 @@ async fn denies_with_reason(
     slack.submit_raw(user, &view.id, manner, |_| {}).await.unwrap_or_default()
 }
 
-fn number(name: &str, default: u64) -> u64 {
+pub(crate) fn number(name: &str, default: u64) -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a test's own settings")]
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

@@ -59,7 +59,7 @@ fn slack_case_26_eight_texts_that_are_legal_alone() {
     assert!(drawn.cut);
     let read = read(&drawn.body);
     assert_eq!(read.matches("characters not shown").count(), 8, "each says what it lacks");
-    assert!(read.contains("Approve is refused until the whole text can be opened; Deny works."));
+    assert!(read.contains("Approve works for you once you have opened all of it with Show all."));
     assert!(read.contains("(cs.approve") && read.contains("(cs.deny"));
     assert!(read.contains("Approve pager / close_incident?"), "the agent's words keep their place");
 }
