@@ -391,7 +391,7 @@ async fn outcomes(url: &str) -> BTreeMap<String, String> {
     rows.into_iter().collect()
 }
 
-pub(crate) /// The tokens of the controls that open something.
+/// The tokens of the controls that open something.
 async fn openers(url: &str) -> BTreeSet<String> {
     const SQL: &str = "SELECT token FROM tokens WHERE control = 'deny_reason'";
     let rows: Vec<String> = if url.starts_with("sqlite") {
@@ -404,7 +404,7 @@ async fn openers(url: &str) -> BTreeSet<String> {
     rows.into_iter().collect()
 }
 
-async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
+pub(crate) async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
     let store = rig.store().await;
     // No acknowledged click lost: as many outcomes as distinct clicks, none without one.
     let clicks: BTreeMap<String, i64> = store

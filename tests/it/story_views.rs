@@ -2,10 +2,10 @@
 
 use crate::world::database::Backend;
 use crate::world::story::{DANA, KIM, RELEASES, Story, Wants};
+use countersign::domain::ids::{ChatUser, InteractionId, Platform, Subject};
 use countersign::sandbox::a2a::{Ask, Elsewhere, Open, Opened};
 use countersign::sandbox::faults::{Fault, Rule};
 use countersign::sandbox::slack::{Delivery, Input, Manner, Message, Spot, View};
-use countersign::domain::ids::{ChatUser, InteractionId, Platform, Subject};
 use rstest::rstest;
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -537,7 +537,9 @@ async fn an_older_card_follows_the_new_rules(#[values(Backend::Sqlite, Backend::
 /// anew with new ids; neither the form nor the reading counts for what it has become.
 #[rstest]
 #[tokio::test]
-async fn slack_case_46_it_changes_while_somebody_types(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn slack_case_46_it_changes_while_somebody_types(
+    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked_at_length(&long()).await;
     let form = story.opens("U0KIM", &card, "Deny with reason…").await;
