@@ -39,6 +39,7 @@ pub enum Taken {
 }
 
 /// What a token of ours stands for.
+#[derive(Debug)]
 enum Meaning {
     /// A control of a card.
     Control(Token),
@@ -106,8 +107,8 @@ impl Bridge {
                     {
                         learn_message(tx, token.card, &MessageRef { channel, message }, now).await?;
                     }
-                    match &meaning {
-                        Meaning::Control(token) => {
+                    match meaning {
+                        Meaning::Control(ref token) => {
                             if let Some(control) =
                                 Control::parse(&token.control).filter(|control| control.opens())
                             {

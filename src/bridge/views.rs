@@ -19,7 +19,7 @@ use super::take::Taken;
 use crate::domain::card::{Control, Status};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Digest, Kind};
-use crate::domain::ids::{ChatUser, InteractionId};
+use crate::domain::ids::{CardId, ChatUser, InteractionId};
 use crate::domain::interaction::{State, Why};
 use crate::domain::notice::Notice;
 use crate::domain::view::{Content, Page, View};
@@ -34,27 +34,47 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Opens {
     pub install: String,
-    /// What opens, or why nothing does.
-    pub what: Result<View, Notice>,
+    what: What,
     way_in: Option<WayIn>,
     person: Person,
+}
+
+#[derive(Debug)]
+enum What {
+    /// Nothing does, and why.
+    Nothing(Notice),
+    /// The form for a reason, with its token.
+    Reason(Box<Drawing>, String),
+    /// That page of everything.
+    Page(Box<Drawing>, usize),
+    /// In the place of a page, why there is none any more.
+    Instead(Box<Drawing>, Notice),
+}
+
+/// The pressed drawing of a card, by whatever token.
+#[derive(Debug)]
+struct Drawing {
+    interaction: Interaction,
+    card: CardId,
+    rev: i64,
+    digest: Digest,
+    by: ChatUser,
+    cut: bool,
+}
+
+/// What opens, ready to be drawn.
+#[derive(Debug)]
+pub struct Ready {
+    pub view: View,
+    /// Whoever is shown it has opened everything.
     seen: Option<Seen>,
 }
 
-/// What this person has seen to its end once the page is shown.
 #[derive(Debug, Clone)]
 struct Seen {
     interaction: InteractionId,
     digest: Digest,
     by: ChatUser,
-}
-
-/// The pressed drawing of a card, by whatever token.
-struct Drawing<'a> {
-    opening: NewOpening<'a>,
-    interaction: &'a Interaction,
-    install: &'a str,
-    cut: bool,
 }
 
 impl Bridge {
@@ -67,55 +87,53 @@ impl Bridge {
         control: Control,
         now: Millis,
     ) -> Result<Taken, StoreError> {
-        let by = by_of(pressed);
-        let mut opens = Opens {
-            install: token.install.clone(),
-            what: Err(Notice::UnknownControl),
-            way_in: pressed.way_in.clone(),
-            person: Person {
-                user: pressed.by.user.clone(),
-                channel: pressed.channel.clone(),
-                thread: pressed.thread.clone(),
-                reply: pressed.reply.clone(),
-            },
-            seen: None,
+        let person = Person {
+            user: pressed.by.user.clone(),
+            channel: pressed.channel.clone(),
+            thread: pressed.thread.clone(),
+            reply: pressed.reply.clone(),
+        };
+        let opens = |what| {
+            let way_in = pressed.way_in.clone();
+            Taken::Opens(Box::new(Opens { install: token.install.clone(), what, way_in, person }))
         };
         let Some(interaction) = tx.interaction(token.interaction, false).await? else {
-            return Ok(Taken::Opens(Box::new(opens)));
+            return Ok(opens(What::Nothing(Notice::UnknownControl)));
         };
         if let Some(notice) = self.closed(&interaction, &token.install, &token.digest, control) {
             // The pressed message shows what is not so any more.
             if let Some(mut interaction) = tx.interaction(token.interaction, true).await? {
                 self.redraw(tx, &mut interaction, now).await?;
             }
-            opens.what = Err(notice);
-            return Ok(Taken::Opens(Box::new(opens)));
+            return Ok(opens(What::Nothing(notice)));
         }
+        let by = by_of(pressed);
         let name = self.new_token("o_");
-        let drawing = Drawing {
-            opening: NewOpening {
-                token: &name,
-                card: token.card,
-                rev: token.rev,
-                digest: &token.digest,
-                control,
-                page: i64::from(control == Control::ShowAll),
-                by: &by,
-                channel: pressed.channel.as_deref(),
-                thread: pressed.thread.as_deref(),
-                opened_by: Some(&pressed.dedupe_key),
-            },
-            interaction: &interaction,
-            install: &token.install,
-            cut: token.cut,
+        let opening = NewOpening {
+            token: &name,
+            card: token.card,
+            rev: token.rev,
+            digest: &token.digest,
+            control,
+            page: i64::from(control == Control::ShowAll),
+            by: &by,
+            channel: pressed.channel.as_deref(),
+            thread: pressed.thread.as_deref(),
+            opened_by: Some(&pressed.dedupe_key),
         };
-        let Some(name) = tx.open(&drawing.opening).await? else { return Ok(Taken::OpenedBefore) };
-        if control == Control::ShowAll {
-            self.fill_page(tx, &mut opens, &drawing, 1).await?;
-        } else {
-            opens.what = Ok(self.view(&drawing, Content::DenyReason { token: name }));
-        }
-        Ok(Taken::Opens(Box::new(opens)))
+        let Some(name) = tx.open(&opening).await? else { return Ok(Taken::OpenedBefore) };
+        let drawing = Box::new(Drawing {
+            interaction,
+            card: token.card,
+            rev: token.rev,
+            digest: token.digest.clone(),
+            by,
+            cut: token.cut,
+        });
+        Ok(opens(match control {
+            Control::ShowAll => What::Page(drawing, 1),
+            _ => What::Reason(drawing, name),
+        }))
     }
 
     /// A control of something open was pressed: a page beside the one that is shown.
@@ -123,50 +141,35 @@ impl Bridge {
         &self,
         tx: &mut Tx,
         pressed: &Pressed,
-        opening: &Opening,
+        opening: Opening,
     ) -> Result<Taken, StoreError> {
-        let mut opens = Opens {
-            install: opening.install.clone(),
-            what: Err(Notice::UnknownControl),
-            way_in: pressed.way_in.clone(),
-            person: Person {
-                user: pressed.by.user.clone(),
-                channel: opening.channel.clone(),
-                thread: opening.thread.clone(),
-                reply: None,
-            },
-            seen: None,
-        };
         let interaction = tx.interaction(opening.interaction, false).await?;
-        let (Some(interaction), Some(Control::ShowAll)) = (interaction, Control::parse(&opening.control))
-        else {
-            return Ok(Taken::Opens(Box::new(opens)));
-        };
-        let drawing = Drawing {
-            opening: NewOpening {
-                token: "",
-                card: opening.card,
-                rev: opening.rev,
-                digest: &opening.digest,
-                control: Control::ShowAll,
-                page: opening.page,
-                by: &opening.by,
-                channel: None,
-                thread: None,
-                opened_by: None,
-            },
-            interaction: &interaction,
-            install: &opening.install,
-            cut: opening.cut,
-        };
-        match self.closed(&interaction, &opening.install, &opening.digest, Control::ShowAll) {
-            Some(notice) => opens.what = Ok(self.view(&drawing, Content::Told(notice))),
-            None => {
-                let page = usize::try_from(opening.page).unwrap_or(1);
-                self.fill_page(tx, &mut opens, &drawing, page).await?;
+        let what = match (interaction, Control::parse(&opening.control)) {
+            (Some(interaction), Some(Control::ShowAll)) => {
+                let closed = self.closed(&interaction, &opening.install, &opening.digest, Control::ShowAll);
+                let drawing = Box::new(Drawing {
+                    interaction,
+                    card: opening.card,
+                    rev: opening.rev,
+                    digest: opening.digest,
+                    by: opening.by,
+                    cut: opening.cut,
+                });
+                match closed {
+                    Some(notice) => What::Instead(drawing, notice),
+                    None => What::Page(drawing, usize::try_from(opening.page).unwrap_or(1)),
+                }
             }
-        }
-        Ok(Taken::Opens(Box::new(opens)))
+            _ => What::Nothing(Notice::UnknownControl),
+        };
+        let person = Person {
+            user: pressed.by.user.clone(),
+            channel: opening.channel,
+            thread: opening.thread,
+            reply: None,
+        };
+        let way_in = pressed.way_in.clone();
+        Ok(Taken::Opens(Box::new(Opens { install: opening.install, what, way_in, person })))
     }
 
     /// Why there is nothing to open it for any more.
@@ -189,88 +192,116 @@ impl Bridge {
         }
     }
 
-    fn view(&self, drawing: &Drawing<'_>, content: Content) -> View {
-        View {
-            card: drawing.opening.card,
-            rev: drawing.opening.rev,
-            about: self.card_of(drawing.interaction, drawing.install),
-            content,
+    /// What opens; `Err` says why nothing does. Not part of taking the press: a whole text takes its time.
+    ///
+    /// # Errors
+    /// What the person is to be told instead.
+    pub async fn ready(self: &Arc<Self>, opens: &Opens) -> Result<Ready, Notice> {
+        let ready = |drawing: &Drawing, content, seen| Ready {
+            view: View {
+                card: drawing.card,
+                rev: drawing.rev,
+                about: self.card_of(&drawing.interaction, &opens.install),
+                content,
+            },
+            seen,
+        };
+        match &opens.what {
+            What::Nothing(notice) => Err(notice.clone()),
+            What::Reason(drawing, token) => {
+                Ok(ready(drawing, Content::DenyReason { token: token.clone() }, None))
+            }
+            What::Instead(drawing, notice) => Ok(ready(drawing, Content::Told(notice.clone()), None)),
+            What::Page(drawing, wanted) => {
+                let page = self.page(&opens.install, drawing, *wanted).await?;
+                let seen = page.is_last().then(|| Seen {
+                    interaction: drawing.interaction.id,
+                    digest: drawing.digest.clone(),
+                    by: drawing.by.clone(),
+                });
+                Ok(ready(drawing, Content::ShowAll(page), seen))
+            }
         }
     }
 
     /// A page of everything, with tokens for the pages beside it.
-    async fn fill_page(
-        &self,
-        tx: &mut Tx,
-        opens: &mut Opens,
-        drawing: &Drawing<'_>,
-        wanted: usize,
-    ) -> Result<(), StoreError> {
-        let Some(platform) = self.platforms.get(drawing.install) else {
-            opens.what = Err(Notice::NotInstalled);
-            return Ok(());
-        };
-        let about = self.card_of(drawing.interaction, drawing.install);
+    async fn page(self: &Arc<Self>, install: &str, drawing: &Drawing, wanted: usize) -> Result<Page, Notice> {
+        let platform = self.platforms.get(install).ok_or(Notice::NotInstalled)?;
+        let about = self.card_of(&drawing.interaction, install);
         let of = platform.pages(&about).max(1);
         let at = wanted.clamp(1, of);
-        let previous = at.checked_sub(1).filter(|page| *page > 0);
-        let next = Some(at + 1).filter(|page| *page <= of);
-        let page = Page {
-            at,
-            of,
-            previous: self.page_token(tx, drawing, previous).await?,
-            next: self.page_token(tx, drawing, next).await?,
-            unlocks: self.rules.require_full_view
-                && drawing.cut
-                && about.form.kind == Kind::Approval
-                && matches!(about.status, Status::Open { .. }),
-        };
-        if page.is_last() {
-            opens.seen = Some(Seen {
-                interaction: drawing.interaction.id,
-                digest: drawing.opening.digest.clone(),
-                by: drawing.opening.by.clone(),
-            });
-        }
-        opens.what = Ok(self.view(drawing, Content::ShowAll(page)));
-        Ok(())
+        let beside = [at.checked_sub(1).filter(|page| *page > 0), Some(at + 1).filter(|page| *page <= of)];
+        let [previous, next] = self.page_tokens(drawing, beside).await.map_err(|error| {
+            tracing::error!(%error, "the pages of a whole text could not be stored");
+            Notice::PressAgain
+        })?;
+        let unlocks = self.rules.require_full_view
+            && drawing.cut
+            && about.form.kind == Kind::Approval
+            && matches!(about.status, Status::Open { .. });
+        Ok(Page { at, of, previous, next, unlocks })
     }
 
-    async fn page_token(
-        &self,
-        tx: &mut Tx,
-        drawing: &Drawing<'_>,
-        page: Option<usize>,
-    ) -> Result<Option<String>, StoreError> {
-        let Some(page) = page.and_then(|page| i64::try_from(page).ok()) else { return Ok(None) };
-        let token = self.new_token("o_");
-        let opening = NewOpening { token: &token, page, opened_by: None, ..drawing.opening.clone() };
-        tx.open(&opening).await
+    async fn page_tokens(
+        self: &Arc<Self>,
+        drawing: &Drawing,
+        pages: [Option<usize>; 2],
+    ) -> Result<[Option<String>; 2], StoreError> {
+        if pages == [None, None] {
+            return Ok([None, None]);
+        }
+        let bridge = Arc::clone(self);
+        let (card, rev) = (drawing.card, drawing.rev);
+        let (digest, by) = (drawing.digest.clone(), drawing.by.clone());
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let mut tokens = [None, None];
+                    for (token, page) in tokens.iter_mut().zip(pages) {
+                        let Some(page) = page.and_then(|page| i64::try_from(page).ok()) else { continue };
+                        let opening = NewOpening {
+                            token: &bridge.new_token("o_"),
+                            card,
+                            rev,
+                            digest: &digest,
+                            control: Control::ShowAll,
+                            page,
+                            by: &by,
+                            channel: None,
+                            thread: None,
+                            opened_by: None,
+                        };
+                        *token = tx.open(&opening).await?;
+                    }
+                    Ok(tokens)
+                })
+            })
+            .await
     }
 
     /// Opens it, after the press was acknowledged. Not stored, not tried again: when it does not work,
     /// the person is told to press again.
     pub async fn show(self: &Arc<Self>, opens: Opens) {
         let Some(platform) = self.platforms.get(&opens.install).cloned() else { return };
-        let view = match &opens.what {
-            Ok(view) => view,
-            Err(notice) => return tell_now(&platform, &opens.person, notice).await,
+        let ready = match self.ready(&opens).await {
+            Ok(ready) => ready,
+            Err(notice) => return tell_now(&platform, &opens.person, &notice).await,
         };
         let Some(way) = &opens.way_in else {
             return tell_now(&platform, &opens.person, &Notice::PressAgain).await;
         };
-        match platform.open(way, view).await {
+        match platform.open(way, &ready.view).await {
             Ok(()) => {
                 self.all_clear(&alert_of(&opens.install)).await;
-                self.shown(&opens).await;
+                self.shown(ready).await;
             }
             Err(error) => self.not_opened(&platform, &opens, error).await,
         }
     }
 
     /// The platform has taken it: whoever has the last page before them has opened everything.
-    pub async fn shown(&self, opens: &Opens) {
-        let Some(seen) = opens.seen.clone() else { return };
+    pub async fn shown(&self, ready: Ready) {
+        let Some(seen) = ready.seen else { return };
         let now = self.clock.now();
         let written = self
             .store
