@@ -422,7 +422,7 @@ async fn slack_case_26_approve_after_reading_everything(
 #[tokio::test]
 async fn pages_are_turned_to_the_end(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     let mut story = Story::begin(on).await;
-    let (ask, card) = story.asked_at_length(&format!("BEGIN {} END", "word ".repeat(28_000))).await;
+    let (ask, card) = story.asked_at_length(&format!("BEGIN {} END", "word ".repeat(13_000))).await;
     let first = story.opens("U0DANA", &card, "Show all").await;
     let text = text_of(&first);
     assert!(text.contains("BEGIN") && !text.contains("END") && text.contains("Page 1 of 3"), "{text}");
@@ -575,7 +575,7 @@ async fn slack_case_46_it_changes_while_somebody_types(
 #[tokio::test]
 async fn a_page_of_what_has_changed_is_not_shown(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     let story = Story::begin(on).await;
-    let (ask, card) = story.asked_at_length(&"word ".repeat(15_000)).await;
+    let (ask, card) = story.asked_at_length(&"word ".repeat(7_500)).await;
     let first = story.opens("U0DANA", &card, "Show all").await;
     story.a2a.change(&ask.interaction_id, |ask| ask.prompt = Some("short now".into()));
     story.tick().await;

@@ -130,7 +130,8 @@ pub(super) fn short(text: &str, budget: usize) -> String {
 pub(super) fn split(text: &str, budget: usize) -> Vec<String> {
     let mut parts = vec![];
     let mut rest = text;
-    while cost(rest) > budget {
+    // The length alone tells for most of a long text, which is not gone through again and again.
+    while rest.len() > budget || cost(rest) > budget {
         let end = head(rest, budget).max(rest.chars().next().map_or(1, char::len_utf8));
         let window = rest.get(..end).unwrap_or_default();
         let at_break = window.rfind('\n').map(|at| at + 1).filter(|at| *at > end / 2);

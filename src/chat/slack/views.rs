@@ -23,8 +23,8 @@ use std::time::Duration;
 
 /// Of the three seconds that a trigger lives.
 const DEADLINE: Duration = Duration::from_millis(1500);
-/// Blocks of text on one page: about sixty thousand characters, and a third of Slack's limit.
-const PARTS: usize = 20;
+/// Blocks of text on one page: about thirty thousand characters, which a phone still turns well.
+const PARTS: usize = 10;
 
 impl Slack {
     pub(super) async fn open_view(&self, way: &WayIn, view: &View) -> Result<(), ChatError> {
