@@ -3,10 +3,10 @@
 //! Invariant: the same rows give the same card; nothing is remembered of what was drawn before.
 
 use super::Bridge;
-use crate::domain::card::{Card, PersonRef, Status};
+use crate::domain::card::{Asks, Card, PersonRef, Status};
 use crate::domain::form::Kind;
 use crate::domain::interaction::{How, Sent, State};
-use crate::domain::routing::{Approver, route};
+use crate::domain::routing::{Approver, Route, route};
 use crate::store::StoreError;
 use crate::store::interactions::Interaction;
 
@@ -28,7 +28,8 @@ impl Bridge {
         {
             status = Status::Paused { by: by.clone(), decision: decision.clone() };
         }
-        let controls = Card::controls_for(&interaction.form.kind, &status);
+        let asks = found.map_or_else(Asks::default, Route::asks);
+        let controls = Card::controls_for(&interaction.form.kind, &status, asks);
         Ok(Card {
             form: interaction.form.clone(),
             agent: interaction.key.agent.clone(),
@@ -44,6 +45,7 @@ impl Bridge {
             }),
             status,
             controls,
+            gated: self.rules.require_full_view,
         })
     }
 

@@ -27,7 +27,9 @@ pub mod ports;
 pub mod reconcile;
 pub mod send;
 pub mod supervisor;
+pub mod take;
 pub mod trial;
+pub mod views;
 
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{Ids, RuntimeName};

@@ -46,6 +46,8 @@ mod story_streams;
 #[cfg(test)]
 mod story_trouble;
 #[cfg(test)]
+mod story_views;
+#[cfg(test)]
 mod wire_a2a;
 #[cfg(test)]
 #[expect(clippy::duplicate_mod, reason = "the same cases over the other binding")]
