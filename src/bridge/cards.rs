@@ -32,9 +32,8 @@ const LOOK_AFTER: Duration = Duration::from_secs(5);
 const LOOK_APART: Duration = Duration::from_secs(30);
 /// Where nothing can be looked for, this long, and it is posted again.
 const BLIND_WAIT: Duration = Duration::from_mins(1);
-const REFUSED_CREDENTIALS: Duration = Duration::from_mins(1);
 
-fn place_alert(place: &str) -> String {
+pub(super) fn place_alert(place: &str) -> String {
     format!("place:{place}")
 }
 
@@ -66,6 +65,9 @@ impl Bridge {
         let Some(platform) = self.platforms.get(&card.install).cloned() else {
             return self.place_refused(&card, &interaction, "install not configured", false).await;
         };
+        if let Some(until) = self.stopped(&card.install) {
+            return Ok(JobEnd::paced(until));
+        }
         match (card.state, card.posting) {
             (CardState::Queued, _) if is_settled(&interaction.machine) => self.not_wanted(&card).await,
             (CardState::Posting, Some(sent)) => {
@@ -141,6 +143,7 @@ impl Bridge {
         match platform.post(&to, &drawn, card.id, rev).await {
             Ok(at) => {
                 self.post_done(platform, card, &at, rev).await?;
+                self.works(&card.install).await;
                 Ok(JobEnd::Done)
             }
             Err(error) => self.post_failed(job, card, interaction, error, true).await,
@@ -327,7 +330,7 @@ impl Bridge {
                 self.post_again(job, platform, card, interaction).await
             }
             Err(ChatError::Paced { after }) => Ok(JobEnd::paced(now.plus(after))),
-            Err(ChatError::Auth { code, needed }) => self.credentials_refused(card, &code, &needed).await,
+            Err(ChatError::Auth { code, needed }) => Ok(self.stop_install(&card.install, &code, &needed).await),
             Err(error) => Ok(JobEnd::again(now.plus(backoff(job.attempts)), error.to_string())),
         }
     }
@@ -382,7 +385,7 @@ impl Bridge {
         }
         match error {
             ChatError::Paced { after } => Ok(JobEnd::paced(now.plus(after))),
-            ChatError::Auth { code, needed } => self.credentials_refused(card, &code, &needed).await,
+            ChatError::Auth { code, needed } => Ok(self.stop_install(&card.install, &code, &needed).await),
             ChatError::Unavailable { what } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), what)),
             ChatError::Unreadable { code } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), code)),
             other => {
@@ -390,24 +393,6 @@ impl Bridge {
                 self.place_refused(card, interaction, &other.to_string(), bad).await
             }
         }
-    }
-
-    pub(super) async fn credentials_refused(
-        &self,
-        card: &CardRow,
-        code: &str,
-        needed: &str,
-    ) -> Result<JobEnd, StoreError> {
-        self.alert(
-            &format!("chat:{}", card.install),
-            &format!("{} refuses our credentials ({code} {needed}); its queue is kept", card.install),
-        )
-        .await;
-        Ok(JobEnd::Retry {
-            at: self.clock.now().plus(REFUSED_CREDENTIALS),
-            error: format!("{code} {needed}"),
-            counted: false,
-        })
     }
 
     /// A place takes no card: operators are told, and the route's fallback is used. `bad` when that is about

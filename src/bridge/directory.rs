@@ -8,7 +8,9 @@
 //! before each attempt to deliver.
 
 use super::Bridge;
+use super::heard::Origin;
 use super::ports::{ChatPlatform, Identity, PressedBy, Profile};
+use super::stops::Stop;
 use crate::domain::clock::Millis;
 use crate::domain::ids::Subject;
 use crate::domain::policy::{Membership, Standing};
@@ -68,6 +70,10 @@ pub struct Directory {
     noted: Mutex<HashMap<String, Millis>>,
     /// Which description of each runtime this process has worked with.
     generations: Mutex<HashMap<String, u64>>,
+    /// Installs that refuse our credentials.
+    stops: Mutex<HashMap<String, Stop>>,
+    /// Installs whose Home is switched off.
+    homes_off: Mutex<BTreeSet<String>>,
 }
 
 impl Directory {
@@ -95,6 +101,48 @@ impl Directory {
     pub(super) fn described_anew(&self, runtime: &str, generation: u64) -> bool {
         let mut known = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         known.insert(runtime.to_owned(), generation).is_some_and(|before| before != generation)
+    }
+
+    /// The install a delivery comes from, among those whose secret (or socket) verified it: by enterprise for
+    /// an install of a whole organisation, else by team. An install that has not yet been able to say who it
+    /// is will do only where there is no other.
+    pub(super) fn install_at(&self, origin: &Origin, verified_by: &[String]) -> Option<String> {
+        let fits = |identity: &Identity| {
+            if origin.org_install {
+                identity.enterprise.is_some() && identity.enterprise == origin.enterprise
+            } else {
+                origin.team.is_some() && identity.team == origin.team
+            }
+        };
+        let known: Vec<_> = verified_by.iter().map(|install| (install, self.identity(install))).collect();
+        let found = known.iter().find(|(_, identity)| identity.as_ref().is_some_and(fits));
+        match (found, known.as_slice()) {
+            (Some((install, _)), _) | (None, [(install, None)]) => Some((*install).clone()),
+            _ => None,
+        }
+    }
+
+    pub(super) fn stop(&self, install: &str) -> Option<Stop> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner).get(install).cloned()
+    }
+
+    /// Stops an install or lets it go on; whether it was stopped before.
+    pub(super) fn set_stop(&self, install: &str, stop: Option<Stop>) -> bool {
+        let mut stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        match stop {
+            Some(stop) => stops.insert(install.to_owned(), stop).is_some(),
+            None => stops.remove(install).is_some(),
+        }
+    }
+
+    pub(super) fn home_is_off(&self, install: &str) -> bool {
+        self.homes_off.lock().unwrap_or_else(PoisonError::into_inner).contains(install)
+    }
+
+    /// Whether it was off before.
+    pub(super) fn set_home_off(&self, install: &str, off: bool) -> bool {
+        let mut homes_off = self.homes_off.lock().unwrap_or_else(PoisonError::into_inner);
+        if off { !homes_off.insert(install.to_owned()) } else { homes_off.remove(install) }
     }
 
     pub fn set_identity(&self, install: &str, identity: Identity) {

@@ -15,6 +15,8 @@ mod draw;
 mod edits;
 mod effects;
 pub mod explain;
+pub mod heard;
+pub mod home;
 pub mod notices;
 pub mod observe;
 pub mod operators;
@@ -22,7 +24,9 @@ pub mod places;
 pub mod ports;
 pub mod reconcile;
 pub mod send;
+pub mod stops;
 pub mod supervisor;
+mod waiting;
 
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{Ids, RuntimeName};

@@ -12,6 +12,7 @@ use crate::domain::notice::Notice;
 use crate::domain::place::Target;
 pub use crate::domain::place::{Destination, Identity, MessageRef};
 use crate::domain::policy::Standing;
+use crate::domain::waiting::Waiting;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -266,6 +267,18 @@ pub trait ChatPlatform: Send + Sync {
     /// Tells one person privately.
     fn tell<'a>(&'a self, to: &'a Person, notice: &'a Notice) -> BoxFuture<'a, Result<(), ChatError>>;
 
+    /// Draws what waits for one person; pure. The same for a private message and for the Home.
+    fn draw_waiting(&self, waiting: &Waiting) -> Drawn;
+
+    /// Shows one person a drawing privately.
+    fn tell_drawn<'a>(&'a self, to: &'a Person, drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>>;
+
+    /// Shows a drawing as a person's Home.
+    fn publish_home<'a>(&'a self, user: &'a str, drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>>;
+
+    /// The address under which people open a message.
+    fn link<'a>(&'a self, at: &'a MessageRef) -> BoxFuture<'a, Result<String, ChatError>>;
+
     /// Reads who an account is, now.
     fn profile<'a>(&'a self, user: &'a PressedBy) -> BoxFuture<'a, Result<Profile, ChatError>>;
 
@@ -280,6 +293,7 @@ pub enum Call<'a> {
     Edit,
     Tell,
     Find,
+    Home,
 }
 
 /// What a drawing is marked with: ids and the opaque tokens of its controls.

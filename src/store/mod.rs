@@ -18,12 +18,14 @@ pub mod deliveries;
 mod dialect;
 mod door;
 mod error;
+pub mod homes;
 pub mod interactions;
 pub mod jobs;
 pub mod leases;
 pub mod passes;
 pub mod retention;
 pub mod tasks;
+pub mod waiting;
 pub mod wake;
 
 pub use door::{Store, StoreOptions, Tx};
