@@ -16,7 +16,9 @@ use super::ports::{Call, ChatError, ChatPlatform, Destination, Drawn, Marks, Mes
 use super::{Bridge, card_group, is_settled};
 use crate::domain::card::{Card, Control};
 use crate::domain::clock::Millis;
+use crate::domain::form::Decision;
 use crate::domain::ids::CardId;
+use crate::domain::interaction::{How, State};
 use crate::domain::place::{Place, Target};
 use crate::domain::routing::route;
 use crate::store::StoreError;
@@ -44,7 +46,8 @@ pub(super) fn backoff(attempts: i64) -> Duration {
 
 impl Bridge {
     pub(super) async fn load_card(&self, id: CardId) -> Result<Option<(CardRow, Interaction)>, StoreError> {
-        self.store
+        let loaded = self
+            .store
             .read(|tx| {
                 Box::pin(async move {
                     let Some(card) = tx.card(id).await? else { return Ok(None) };
@@ -54,7 +57,20 @@ impl Bridge {
                     Ok(Some((card, interaction)))
                 })
             })
-            .await
+            .await?;
+        let Some((card, mut interaction)) = loaded else { return Ok(None) };
+        // An approval of several names them all.
+        let several = route(&self.rules.routes, &interaction.key, &interaction.form)
+            .is_some_and(|route| route.approvals > 1);
+        let approved = matches!(
+            &interaction.machine.state,
+            State::Settled { how: How::Ours { decision: Decision::Approve, .. }, .. }
+        );
+        if several && approved {
+            let id = interaction.id;
+            interaction.voters = self.store.read(|tx| Box::pin(async move { tx.voters(id).await })).await?;
+        }
+        Ok(Some((card, interaction)))
     }
 
     /// Posts a card, or finds out what became of its post.
@@ -330,7 +346,9 @@ impl Bridge {
                 self.post_again(job, platform, card, interaction).await
             }
             Err(ChatError::Paced { after }) => Ok(JobEnd::paced(now.plus(after))),
-            Err(ChatError::Auth { code, needed }) => Ok(self.stop_install(&card.install, &code, &needed).await),
+            Err(ChatError::Auth { code, needed }) => {
+                Ok(self.stop_install(&card.install, &code, &needed).await)
+            }
             Err(error) => Ok(JobEnd::again(now.plus(backoff(job.attempts)), error.to_string())),
         }
     }

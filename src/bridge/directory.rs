@@ -8,8 +8,7 @@
 //! before each attempt to deliver.
 
 use super::Bridge;
-use super::heard::Origin;
-use super::ports::{ChatPlatform, Identity, PressedBy, Profile};
+use super::ports::{ChatError, ChatPlatform, Identity, Origin, PressedBy, Profile};
 use super::stops::Stop;
 use crate::domain::clock::Millis;
 use crate::domain::ids::Subject;
@@ -150,6 +149,10 @@ impl Directory {
     }
 }
 
+fn group_alert(install: &str, group: &str) -> String {
+    format!("group:{install}:{group}")
+}
+
 impl Bridge {
     /// What the platform says of an account, at most five minutes old.
     pub(super) async fn profile(&self, platform: &Arc<dyn ChatPlatform>, user: &PressedBy) -> Profile {
@@ -176,6 +179,13 @@ impl Bridge {
             }
             Err(error) => {
                 tracing::warn!(install = platform.install(), %error, "an account could not be read");
+                if let ChatError::Auth { code, needed } = error {
+                    let install = platform.install();
+                    let text = format!(
+                        "{install} does not let us read accounts ({code} {needed}); nobody can answer there"
+                    );
+                    self.alert(&format!("people:{install}"), &text).await;
+                }
                 Profile { key: None, standing: Standing::Unknown }
             }
         }
@@ -222,10 +232,23 @@ impl Bridge {
                 let membership = answer(&members);
                 let mut groups = self.directory.groups.lock().unwrap_or_else(PoisonError::into_inner);
                 groups.insert(key, (now, members));
+                drop(groups);
+                self.all_clear(&group_alert(platform.install(), group)).await;
                 membership
             }
             Err(error) => {
-                tracing::warn!(install = platform.install(), group, %error, "a user group could not be read");
+                let install = platform.install();
+                tracing::warn!(install, group, %error, "a user group could not be read");
+                // What passes by itself is no alert.
+                if matches!(
+                    error,
+                    ChatError::Auth { .. } | ChatError::Unreadable { .. } | ChatError::Permanent { .. }
+                ) {
+                    let text = format!(
+                        "user group {group} of {install} cannot be read: {error}; its members cannot answer by it"
+                    );
+                    self.alert(&group_alert(install, group), &text).await;
+                }
                 Membership::Unknown
             }
         }

@@ -71,12 +71,16 @@ impl Bridge {
                     pending => pending,
                 };
                 let alert = format!("edit:{}", card.install);
+                let place = job.last_error.is_some().then(|| place_alert(&card.place));
                 let newest = self
                     .store
                     .write(move |tx| {
                         Box::pin(async move {
                             tx.edited(id, rev, confirm).await?;
                             tx.clear(&alert).await?;
+                            if let Some(place) = place {
+                                tx.clear(&place).await?;
+                            }
                             Ok(tx.card(id).await?.is_some())
                         })
                     })

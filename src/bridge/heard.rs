@@ -10,7 +10,7 @@
 use super::Bridge;
 use super::click::JobEnd;
 use super::effects::priority;
-use super::ports::{Call, ChatError, ChatPlatform, Drawn, Person, PressedBy};
+use super::ports::{Call, ChatError, ChatPlatform, Drawn, Happened, Origin, Person, PressedBy, Typed};
 use crate::domain::waiting::What;
 use crate::store::StoreError;
 use crate::store::homes::Asked;
@@ -32,27 +32,6 @@ const REPLY_LIFE: Duration = Duration::from_mins(29);
 const CHECK_FOR: Duration = Duration::from_secs(30);
 const ATTEMPTS: i64 = 5;
 
-/// Where a delivery comes from, as it says.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Origin {
-    /// The platform's own key of this delivery; a repeat has the same.
-    pub dedupe_key: Option<String>,
-    pub team: Option<String>,
-    pub enterprise: Option<String>,
-    pub org_install: bool,
-}
-
-/// A command somebody typed.
-#[derive(Debug)]
-pub struct Command {
-    pub origin: Origin,
-    pub user: String,
-    pub channel: Option<String>,
-    pub reply: Option<SecretString>,
-    /// What they typed after it; untrusted.
-    pub text: String,
-}
-
 /// What they are told at once, privately.
 #[derive(Debug, PartialEq)]
 pub enum Said {
@@ -68,24 +47,11 @@ pub enum Said {
     Waiting(Drawn),
 }
 
-/// Something that happened to an install or in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Happened {
-    /// Somebody opened their Home.
-    HomeOpened { user: String },
-    /// The app was removed.
-    Uninstalled,
-    /// Tokens of these bot users were taken back.
-    TokensRevoked { bots: Vec<String> },
-    /// The platform drops events, because there were too many.
-    RateLimited,
-}
-
 impl Bridge {
     /// Answers a command.
     pub async fn command(
         self: &Arc<Self>,
-        command: Command,
+        command: Typed,
         verified_by: &[String],
     ) -> Result<Said, StoreError> {
         let now = self.clock.now();

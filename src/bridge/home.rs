@@ -157,7 +157,8 @@ impl Bridge {
             }
             ChatError::Unavailable { .. } | ChatError::Unknown { .. } => JobEnd::Done,
             other => {
-                self.alert(&format!("edit:{install}"), &format!("a Home was refused for good: {other}")).await;
+                self.alert(&format!("edit:{install}"), &format!("a Home was refused for good: {other}"))
+                    .await;
                 JobEnd::Done
             }
         })

@@ -106,9 +106,7 @@ impl Bridge {
         let (notice, now) = (notice.clone(), self.clock.now());
         self.store
             .write(move |tx| {
-                Box::pin(
-                    async move { tx.keep_notice(id, (&install, &realm, &user), &notice, now).await },
-                )
+                Box::pin(async move { tx.keep_notice(id, (&install, &realm, &user), &notice, now).await })
             })
             .await?;
         Ok(JobEnd::Done)

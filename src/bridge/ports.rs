@@ -347,6 +347,40 @@ pub struct PressedBy {
     pub home_team: Option<String>,
 }
 
+/// Where a delivery comes from, as it says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The platform's own key of this delivery; a repeat has the same.
+    pub dedupe_key: Option<String>,
+    pub team: Option<String>,
+    pub enterprise: Option<String>,
+    pub org_install: bool,
+}
+
+/// A command somebody typed: verified, parsed.
+#[derive(Debug)]
+pub struct Typed {
+    pub origin: Origin,
+    pub user: String,
+    pub channel: Option<String>,
+    pub reply: Option<SecretString>,
+    /// What they typed after it; untrusted.
+    pub text: String,
+}
+
+/// Something that happened to an install or in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happened {
+    /// Somebody opened their Home.
+    HomeOpened { user: String },
+    /// The app was removed.
+    Uninstalled,
+    /// Tokens of these bot users were taken back.
+    TokensRevoked { bots: Vec<String> },
+    /// The platform drops events, because there were too many.
+    RateLimited,
+}
+
 /// Whom to tell, and how they can be reached.
 #[derive(Debug, Clone)]
 pub struct Person {

@@ -108,8 +108,7 @@ impl Bridge {
         let mut after = InteractionId(Uuid::nil());
         let mut looked = 0;
         loop {
-            let page =
-                self.store.read(|tx| Box::pin(async move { tx.outlines(after, PAGE).await })).await?;
+            let page = self.store.read(|tx| Box::pin(async move { tx.outlines(after, PAGE).await })).await?;
             let Some(last) = page.last() else { break };
             after = last.id;
             looked += page.len();

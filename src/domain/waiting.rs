@@ -26,9 +26,13 @@ pub struct Waiting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// Guests, strangers and the like never answer.
-    Unfit { what: Unfit },
+    Unfit {
+        what: Unfit,
+    },
     /// The account, as an operator writes it, is linked to no subject.
-    Unlinked { user: String },
+    Unlinked {
+        user: String,
+    },
     /// The account could not be read.
     CouldNotCheck,
     Listed(List),

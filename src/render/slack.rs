@@ -235,6 +235,7 @@ pub struct State {
     pub at: Markup,
     /// Votes cast; `votes` may name fewer.
     pub voted: usize,
+    /// Once it has ended: those who approved before `by`.
     pub votes: Vec<Markup>,
     pub needed: u32,
 }

@@ -190,7 +190,8 @@ impl Store {
                 .await?;
             let read = SqlitePoolOptions::new().max_connections(readers.max(1)).connect_lazy_with(options);
             let (door, queue) = mpsc::channel(1024);
-            let tx = Tx { conn: Conn::Sqlite(writer.acquire().await?), now: None, wakes: false, shows: false };
+            let tx =
+                Tx { conn: Conn::Sqlite(writer.acquire().await?), now: None, wakes: false, shows: false };
             #[expect(
                 clippy::disallowed_methods,
                 reason = "the one writer; it ends when the last Store is dropped"
@@ -305,7 +306,8 @@ impl Store {
             }
             Pools::Postgres(pool) => {
                 let now = self.bind_clock.then(|| self.clock.now());
-                let mut tx = Tx { conn: Conn::PostgresTx(pool.begin().await?), now, wakes: false, shows: false };
+                let mut tx =
+                    Tx { conn: Conn::PostgresTx(pool.begin().await?), now, wakes: false, shows: false };
                 // On an error the transaction is dropped, which rolls it back.
                 let value = guarded(write(&mut tx)).await?;
                 if tx.wakes {

@@ -32,6 +32,8 @@ pub struct Interaction {
     /// When it asked to be read again.
     pub read_due: Option<Millis>,
     pub machine: Machine,
+    /// Whose votes counted when it ended; read by [`Tx::voters`] where a card names them, else empty.
+    pub voters: Vec<String>,
     version: i64,
 }
 
@@ -123,8 +125,7 @@ const UPDATE: &str = "UPDATE interactions SET digest = $3, state = $4, outcome =
     rev = $14, version = version + 1 WHERE id = $1 AND version = $2";
 const HEAD: &str = "SELECT id, digest, state, missing_ms, routed, owner, owner_doubt, seen_as FROM interactions \
     WHERE runtime = $1 AND agent = $2 AND task = $3 AND external = $4";
-const SET_FORM: &str =
-    "UPDATE interactions SET form_json = $2, kind = $3, context = COALESCE($4, context), server = $5, tool = $6 \
+const SET_FORM: &str = "UPDATE interactions SET form_json = $2, kind = $3, context = COALESCE($4, context), server = $5, tool = $6 \
     WHERE id = $1";
 const ADD_VOTE: &str = "INSERT INTO votes (interaction_id, click_id, subject, digest, position) \
     VALUES ($1, $2, $3, $4, (SELECT COUNT(*) FROM votes WHERE interaction_id = $1))";
@@ -323,6 +324,7 @@ impl Tx {
                 read_at: Millis(read_ms),
                 missing_since: missing_ms.map(Millis),
             },
+            voters: vec![],
             version,
         })
     }

@@ -343,16 +343,7 @@ impl Tx {
         let now = self.now().await?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let sql = CLAIM.of(self);
-        let rows = fetch_all!(
-            self,
-            Claimed,
-            sql,
-            now.0,
-            owner,
-            now.plus(lease).0,
-            limit,
-            list(kinds)
-        )?;
+        let rows = fetch_all!(self, Claimed, sql, now.0, owner, now.plus(lease).0, limit, list(kinds))?;
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
             let Claimed { id, kind, group_key, seq, priority, reference, payload_json, .. } = row;

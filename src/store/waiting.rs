@@ -48,7 +48,8 @@ const OUTLINES: &str = "SELECT id, runtime, agent, task, external, kind, server,
     FROM interactions WHERE state = 'open' AND id > $1 ORDER BY id LIMIT $2";
 const VOTED: &str = "SELECT i.id FROM interactions i JOIN votes v ON v.interaction_id = i.id \
     WHERE i.state = 'open' AND v.subject = $1 AND v.voided IS NULL";
-const VOTERS: &str = "SELECT subject FROM votes WHERE interaction_id = $1 AND voided IS NULL ORDER BY position";
+const VOTERS: &str =
+    "SELECT subject FROM votes WHERE interaction_id = $1 AND voided IS NULL ORDER BY position";
 const KEEP: &str = "INSERT INTO kept_notices (id, install, chat_user, realm, notice_json, kept_ms) \
     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING";
 const KEPT: &str = "SELECT id, notice_json, kept_ms FROM kept_notices WHERE install = $1 AND chat_user = $2 \

@@ -18,9 +18,7 @@ pub(super) enum Method {
     UserInfo,
     GroupMembers,
     Permalink,
-    #[cfg_attr(not(test), expect(dead_code, reason = "forms come later"))]
     OpenView,
-    #[cfg_attr(not(test), expect(dead_code, reason = "forms come later"))]
     UpdateView,
     PublishView,
     /// With the app-level token.

@@ -43,6 +43,7 @@ fn ended(outcome: Outcome) -> Status {
         outcome,
         rejected: false,
         by: None,
+        voters: vec![],
         elsewhere_by: None,
         elsewhere_what: None,
         at: LATER,
@@ -194,7 +195,7 @@ fn the_blocks_of_an_open_approval_as_sent() {
         "block_id": "cs:01900000-0000-7000-8000-000000000001:3:1",
         "text": {
           "emoji": false,
-          "text": "pager / close_incident\nAgent: Release agent\nServer: pager\nTool: close_incident",
+          "text": "Agent: Release agent\nServer: pager\nTool: close_incident",
           "type": "plain_text"
         },
         "type": "section"
@@ -284,7 +285,6 @@ fn the_blocks_of_an_open_approval_as_sent() {
 fn the_compact_drawing() {
     insta::assert_snapshot!(read(&drawn(&approval(open(vec![dana()], 2))).compact), @r#"
     section: Approval needed: Release agent
-    pager / close_incident
     Agent: Release agent
     Server: pager
     Tool: close_incident

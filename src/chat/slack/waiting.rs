@@ -73,7 +73,8 @@ pub(super) fn draw(templates: &Templates, waiting: &Waiting) -> Drawn {
             blocks.context(say(WaitingText { at: moment(*at), ..WaitingText::of("kept") }));
         }
     }
-    let text = if text.len() > TEXT { short(&crate::render::mrkdwn(&short(&text, TEXT / 6)), TEXT) } else { text };
+    let text =
+        if text.len() > TEXT { short(&crate::render::mrkdwn(&short(&text, TEXT / 6)), TEXT) } else { text };
     Drawn { text, body: blocks.done(), compact: compact.done(), cut: false }
 }
 
