@@ -121,6 +121,10 @@ impl Directory {
         }
     }
 
+    fn keep_group(&self, key: GroupKey, now: Millis, members: BTreeSet<String>) {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (now, members));
+    }
+
     pub(super) fn stop(&self, install: &str) -> Option<Stop> {
         self.stops.lock().unwrap_or_else(PoisonError::into_inner).get(install).cloned()
     }
@@ -230,9 +234,7 @@ impl Bridge {
             Ok(members) => {
                 let members: BTreeSet<String> = members.into_iter().collect();
                 let membership = answer(&members);
-                let mut groups = self.directory.groups.lock().unwrap_or_else(PoisonError::into_inner);
-                groups.insert(key, (now, members));
-                drop(groups);
+                self.directory.keep_group(key, now, members);
                 self.all_clear(&group_alert(platform.install(), group)).await;
                 membership
             }

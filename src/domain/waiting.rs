@@ -12,7 +12,7 @@ use crate::domain::policy::Unfit;
 /// As many interactions are listed; the rest is counted.
 pub const LISTED: usize = 20;
 /// As many kept notices are shown.
-pub const NOTICES: usize = 5;
+pub const NOTICES: usize = 3;
 
 /// What one chat account is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -166,8 +166,7 @@ fn an_open_approval() {
     Approval needed (prod): Release agent: pager / close_incident
     ---
     header: Approval needed: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?
@@ -303,8 +302,7 @@ fn votes_are_named_and_can_be_withdrawn() {
     Approval needed (2 of 3) (prod): Release agent: pager / close_incident
     ---
     header: Approval needed: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?
@@ -324,8 +322,7 @@ fn delivering_has_no_controls_and_no_outcome() {
     <@U0DANA> chose Approve, delivering… (prod): Release agent: pager / close_incident
     ---
     header: Delivering an answer: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?
@@ -337,8 +334,7 @@ fn delivering_has_no_controls_and_no_outcome() {
     <@U0DANA> chose Deny, delivering… (prod): Release agent: pager / close_incident
     ---
     header: Delivering an answer: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?
@@ -361,8 +357,7 @@ fn final_states_name_outcome_person_time_and_reason() {
     Approved by <@U0DANA> (prod): Release agent: pager / close_incident
     ---
     header: Approved: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?
@@ -374,8 +369,7 @@ fn final_states_name_outcome_person_time_and_reason() {
     Denied by kim[@]example[.]com (prod): Release agent: pager / close_incident
     ---
     header: Denied: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?

@@ -33,20 +33,23 @@ pub(super) fn draw(templates: &Templates, waiting: &Waiting) -> Drawn {
         }
         What::CouldNotCheck => lines.push(say(WaitingText::of("could_not_check"))),
         What::Listed(list) => {
-            let List { items: listed, more, beyond, .. } = list;
+            let List { items: listed, more, unchecked, beyond } = list;
             items = listed;
             let count = listed.len() + more;
             let part = if count == 0 { "nothing" } else { "head" };
             lines.push(say(WaitingText { count, beyond: *beyond, ..WaitingText::of(part) }));
+            let rest = [("more", *more), ("unchecked", *unchecked)];
+            for (part, count) in rest.into_iter().filter(|(_, count)| *count > 0) {
+                lines.push(say(WaitingText { count, beyond: *beyond, ..WaitingText::of(part) }));
+            }
         }
     }
     let text = lines.join(" ");
+    // One block of words, two for each request and one for each notice: within what a message takes.
     let mut blocks = Blocks::new(None);
     let mut compact = Blocks::new(None);
-    for line in lines {
-        blocks.markup(line.clone());
-        compact.markup(line);
-    }
+    blocks.markup(lines.join("\n"));
+    compact.markup(lines.join("\n"));
     for item in items {
         let title = title(templates, item);
         let link = item.link.as_deref().filter(|link| address(link).is_some());
@@ -57,20 +60,14 @@ pub(super) fn draw(templates: &Templates, waiting: &Waiting) -> Drawn {
         compact.section(title);
         compact.context(about);
     }
-    if let What::Listed(List { more, unchecked, beyond, .. }) = &waiting.what {
-        let rest = [("more", *more), ("unchecked", *unchecked)];
-        for (part, count) in rest.into_iter().filter(|(_, count)| *count > 0) {
-            blocks.markup(say(WaitingText { count, beyond: *beyond, ..WaitingText::of(part) }));
-        }
-    }
     if !waiting.notices.is_empty() {
         blocks.markup(say(WaitingText::of("notices")));
         for (notice, at) in &waiting.notices {
             let (told, _) = super::notices::draw(templates, notice);
             // Only an operator's template can be longer.
             let told = if told.len() > KEPT { crate::render::mrkdwn(&short(&told, KEPT / 6)) } else { told };
-            blocks.markup(told);
-            blocks.context(say(WaitingText { at: moment(*at), ..WaitingText::of("kept") }));
+            let since = say(WaitingText { at: moment(*at), ..WaitingText::of("kept") });
+            blocks.markup(format!("{told}\n{since}"));
         }
     }
     let text =

@@ -48,9 +48,23 @@ fn text_of(drawn: &Drawn) -> String {
 fn a_list_reads_well() {
     let two = Item { voted: 1, needed: 2, link: None, ..item("db / drop") };
     let list = List { items: vec![item("ci / deploy"), two], more: 3, unchecked: 1, beyond: false };
-    let drawn = draw_it(What::Listed(list), vec![(Notice::MustView, Millis(1_796_000_000_000))]);
-    insta::assert_snapshot!(text_of(&drawn), @"");
-    assert_eq!(drawn.text, "*5 requests wait for you*");
+    let drawn = draw_it(What::Listed(list), vec![(Notice::SelfApproval, Millis(1_796_000_000_000))]);
+    insta::assert_snapshot!(text_of(&drawn), @r"
+    *5 requests wait for you*
+    The oldest are listed; 3 more are newer. Answer some of these and look again.
+    For 1 more it could not be checked whether you may answer.
+    Open
+    Approval needed: release
+    ci / deploy
+    `prod` · opened <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC> · <#C0OPS> · `deadbeef`
+    Approval needed: release
+    db / drop
+    `prod` · opened <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC> · <#C0OPS> · 1 of 2 · `deadbeef`
+    *You could not be told this before*
+    The agent works for you, and here its owner may not answer. Ask another approver.
+    Since <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>
+    ");
+    assert!(drawn.text.starts_with("*5 requests wait for you* The oldest"), "{}", drawn.text);
     let button = drawn.body.pointer("/1/accessory").unwrap();
     assert_eq!(button["url"], "https://acme.slack.com/archives/C0OPS/p1796000000000100");
     assert_eq!(button["action_id"], "cs.open");
@@ -68,7 +82,14 @@ fn who_cannot_answer_is_told_so() {
         What::Listed(List { beyond: true, ..List::default() }),
     ]
     .map(|what| draw_it(what, vec![]).text);
-    insta::assert_snapshot!(lines.join("\n"), @"");
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    Guests cannot answer here, so nothing is listed. Ask a full member of this workspace.
+    People from other organizations cannot answer here, so nothing is listed. Ask a member of this workspace.
+    Countersign does not know who you are to the runtimes, so nothing is listed. Ask an operator to link your account `slack:acme:U0SAMˋ` to you.
+    It could not be checked who you are, so nothing is listed. Look again in a minute.
+    Nothing waits for you.
+    Nothing waits for you among the oldest requests; more are open than can be looked through here.
+    ");
 }
 
 /// Slack cases 26 and 31: the fullest list of the most hostile titles stays within the budgets, and nothing of
@@ -85,7 +106,7 @@ fn the_fullest_list_fits_and_is_not_markup() {
             ..item(&hostile)
         })
         .collect();
-    let notices = vec![(Notice::NotAllowed { groups: vec![hostile.clone(); 20] }, Millis(0)); 5];
+    let notices = vec![(Notice::NotAllowed { groups: vec![hostile.clone(); 20] }, Millis(0)); 3];
     let drawn = draw_it(What::Listed(List { items, more: 9, unchecked: 9, beyond: true }), notices);
     let blocks = drawn.body.as_array().unwrap();
     assert!(blocks.len() <= 45, "{}", blocks.len());

@@ -175,7 +175,7 @@ async fn slack_case_57_votes_and_many() {
     story.asks("lonely");
     story.watch().await;
     let listed = lists(&story, "U0DANA").await;
-    assert!(listed.contains("24 requests wait") && listed.contains("4 more, newer"), "{listed}");
+    assert!(listed.contains("24 requests wait") && listed.contains("4 more are newer"), "{listed}");
     assert!(listed.contains("deploy_19") && !listed.contains("deploy_20"), "{listed}");
     assert!(!listed.contains("lonely"), "{listed}");
     story.pass(Duration::from_secs(40)).await;
