@@ -54,7 +54,9 @@ impl Bridge {
         let what = match (standing, subject) {
             (Standing::Unknown, _) => What::CouldNotCheck,
             (Standing::Unfit(what), _) => What::Unfit { what },
-            (Standing::Member, None) => What::Unlinked { user: by.user.clone() },
+            (Standing::Member, None) => {
+                What::Unlinked { user: format!("{}:{}", platform.install(), by.user) }
+            }
             (Standing::Member, Some(subject)) => {
                 What::Listed(self.list_for(platform, by, &subject, patience).await?)
             }
