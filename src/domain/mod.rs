@@ -18,3 +18,4 @@ pub mod policy;
 pub mod routing;
 pub mod text;
 pub mod view;
+pub mod waiting;

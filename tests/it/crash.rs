@@ -458,8 +458,8 @@ pub(crate) async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on:
     for delivery in rig.slack.deliveries().into_iter().filter(|delivery| delivery.status == 200) {
         let parsed = countersign::chat::slack::parse_payload(&delivery.payload());
         let presses = match parsed.what {
-            Inbound::Pressed(presses) => presses,
-            Inbound::Submitted(form) => {
+            Parsed::Pressed(presses) => presses,
+            Parsed::Submitted(form) => {
                 forms += 1;
                 vec![form.pressed]
             }

@@ -12,5 +12,6 @@ mod openings;
 mod retention;
 mod schema;
 mod small;
+mod waiting;
 mod wake;
 mod watches;
