@@ -51,6 +51,8 @@ impl super::Rules {
                 approvers: vec![Approver::Group(name)],
                 approvals: 1,
                 self_approval: true,
+                confirm: false,
+                reason_on_deny: false,
             },
         );
         self

@@ -197,37 +197,43 @@ impl Bridge {
     /// # Errors
     /// What the person is to be told instead.
     pub async fn ready(self: &Arc<Self>, opens: &Opens) -> Result<Ready, Notice> {
-        let ready = |drawing: &Drawing, content, seen| Ready {
-            view: View {
-                card: drawing.card,
-                rev: drawing.rev,
-                about: self.card_of(&drawing.interaction, &opens.install),
-                content,
-            },
+        let drawing = match &opens.what {
+            What::Nothing(notice) => return Err(notice.clone()),
+            What::Reason(drawing, _) | What::Instead(drawing, _) | What::Page(drawing, _) => drawing,
+        };
+        let about = self.about(drawing, &opens.install).await?;
+        let ready = |content, seen| Ready {
+            view: View { card: drawing.card, rev: drawing.rev, about: about.clone(), content },
             seen,
         };
         match &opens.what {
             What::Nothing(notice) => Err(notice.clone()),
-            What::Reason(drawing, token) => {
-                Ok(ready(drawing, Content::DenyReason { token: token.clone() }, None))
-            }
-            What::Instead(drawing, notice) => Ok(ready(drawing, Content::Told(notice.clone()), None)),
-            What::Page(drawing, wanted) => {
+            What::Reason(_, token) => Ok(ready(Content::DenyReason { token: token.clone() }, None)),
+            What::Instead(_, notice) => Ok(ready(Content::Told(notice.clone()), None)),
+            What::Page(_, wanted) => {
                 let page = self.page(&opens.install, drawing, *wanted).await?;
                 let seen = page.is_last().then(|| Seen {
                     interaction: drawing.interaction.id,
                     digest: drawing.digest.clone(),
                     by: drawing.by.clone(),
                 });
-                Ok(ready(drawing, Content::ShowAll(page), seen))
+                Ok(ready(Content::ShowAll(page), seen))
             }
         }
+    }
+
+    /// The card that a view is about.
+    async fn about(&self, drawing: &Drawing, install: &str) -> Result<Card, Notice> {
+        self.card_of(&drawing.interaction, install).await.map_err(|error| {
+            tracing::error!(%error, "what a view is about could not be read");
+            Notice::PressAgain
+        })
     }
 
     /// A page of everything, with tokens for the pages beside it.
     async fn page(self: &Arc<Self>, install: &str, drawing: &Drawing, wanted: usize) -> Result<Page, Notice> {
         let platform = self.platforms.get(install).ok_or(Notice::NotInstalled)?;
-        let about = self.card_of(&drawing.interaction, install);
+        let about = self.about(drawing, install).await?;
         let of = platform.pages(&about).max(1);
         let at = wanted.clamp(1, of);
         let beside = [at.checked_sub(1).filter(|page| *page > 0), Some(at + 1).filter(|page| *page <= of)];

@@ -188,6 +188,7 @@ impl Bridge {
             action: &Action::Decide(Decision::Approve),
             shown: None,
             must_view: false,
+            asked: None,
             before_sending: false,
         })
         .verdict

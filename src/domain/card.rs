@@ -142,7 +142,7 @@ impl Card {
                 controls
             }
             (_, Status::Open { .. } | Status::ReadOnly) => vec![Control::ShowAll],
-            (_, Status::Delivering { .. } | Status::Ended { .. }) => vec![],
+            (_, Status::Delivering { .. } | Status::Paused { .. } | Status::Ended { .. }) => vec![],
         }
     }
 

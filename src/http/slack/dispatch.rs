@@ -16,7 +16,7 @@ use crate::bridge::heard::Said;
 use crate::bridge::operators::StoreError;
 use crate::bridge::ports::Pressed;
 use crate::bridge::take;
-use crate::chat::slack::{Delivery, Event, Inbound, Interactivity, Read, Way, blank_reason};
+use crate::chat::slack::{Command, Delivery, Event, Inbound, Interactivity, Read, Way, blank_reason};
 use crate::render::Templates;
 use crate::render::slack::CommandAnswer;
 use serde_json::{Value, json};
