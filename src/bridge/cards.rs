@@ -131,7 +131,7 @@ impl Bridge {
         if let Err(wait) = platform.reserve(&Call::Post { channel: &channel }) {
             return Ok(JobEnd::paced(self.clock.now().plus(wait)));
         }
-        let (rev, view) = (interaction.rev, self.card_of(interaction, &card.install));
+        let (rev, view) = (interaction.rev, self.card_of(interaction, &card.install).await?);
         let Some(drawn) =
             self.draw_and_store(platform, card, interaction, &view, rev, Some(&channel)).await?
         else {

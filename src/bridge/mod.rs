@@ -15,6 +15,8 @@ mod draw;
 mod edits;
 mod effects;
 pub mod explain;
+pub mod findings;
+pub mod incident;
 pub mod notices;
 pub mod observe;
 pub mod operators;

@@ -3,6 +3,7 @@
 //! Invariant: no type of a protocol or of a library passes through here. An error says what to do
 //! next (retry when, give up, unauthorized, outcome unknown), so that nobody matches on its text.
 
+pub use super::findings::{Finding, Severity, clock};
 use crate::domain::card::{Card, Control};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Decision, Form};
@@ -58,6 +59,13 @@ pub trait Connector: Send + Sync {
     /// The subjects that have a link now, for a connector that wants them. Takes effect with the
     /// next pass.
     fn linked(&self, _subjects: Vec<Subject>) {}
+
+    /// Looks at address, card, features, credentials and clocks, for `check`; changes nothing. `subject`:
+    /// somebody whose answers would be carried, to see whether the runtime takes the credential.
+    fn examine<'a>(&'a self, subject: Option<&'a Subject>) -> BoxFuture<'a, Vec<Finding>> {
+        let _ = subject;
+        Box::pin(async { vec![] })
+    }
 }
 
 /// Says to a runtime who calls. Made anew for every attempt: never stored, never logged.
@@ -271,6 +279,17 @@ pub trait ChatPlatform: Send + Sync {
 
     /// The members of a user group.
     fn group<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<String>, ChatError>>;
+
+    /// Looks at credentials, rights and clocks, for `check`; changes nothing.
+    fn examine(&self) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(async { vec![] })
+    }
+
+    /// Looks whether a place takes our messages, for `check`; posts nothing.
+    fn examine_place<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Vec<Finding>> {
+        let _ = target;
+        Box::pin(async { vec![] })
+    }
 }
 
 /// A kind of call, for pacing.

@@ -56,6 +56,8 @@ pub enum Status {
     ReadOnly,
     /// A decision is on its way; `accepted` when the runtime took it and still shows it open.
     Delivering { by: PersonRef, decision: String, accepted: bool },
+    /// A decision is kept, and goes out when operators take their stop back.
+    Paused { by: PersonRef, decision: String },
     /// Over.
     Ended {
         outcome: Outcome,

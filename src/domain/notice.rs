@@ -41,4 +41,6 @@ pub enum Notice {
     StillTrying,
     /// Kept, and operators must mend the connection to the runtime first.
     NeedsAttention,
+    /// Kept, and sent when operators take their stop back.
+    Paused,
 }

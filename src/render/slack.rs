@@ -30,7 +30,7 @@ pub(super) fn all() -> Vec<Known> {
 }
 
 /// Every `status` of a card.
-const STATUSES: [&str; 4] = ["open", "read_only", "delivering", "ended"];
+const STATUSES: [&str; 5] = ["open", "read_only", "delivering", "paused", "ended"];
 const KINDS: [&str; 4] = ["approval", "question", "connection", "unknown"];
 const OUTCOMES: [&str; 9] =
     ["approved", "denied", "answered", "connected", "declined", "canceled", "failed", "elsewhere", "gone"];
@@ -82,7 +82,9 @@ impl Context for Text {
         let mut samples = vec![];
         for head in Head::samples() {
             for by in [None, Some(markup("<@U0DANA>".into()))] {
-                for decision in if head.status == "delivering" { &DECISIONS[..] } else { &[""] } {
+                for decision in
+                    if ["delivering", "paused"].contains(&head.status) { &DECISIONS[..] } else { &[""] }
+                {
                     samples.push(Self {
                         kind: head.kind,
                         status: head.status,
@@ -256,14 +258,10 @@ impl Context for State {
         let mut samples = vec![base.clone()];
         for by in [None, Some(markup("<@U0DANA>".into()))] {
             for accepted in [false, true] {
-                for decision in DECISIONS {
-                    samples.push(Self {
-                        status: "delivering",
-                        by: by.clone(),
-                        accepted,
-                        decision,
-                        ..base.clone()
-                    });
+                for (status, decision) in
+                    ["delivering", "paused"].into_iter().flat_map(|s| DECISIONS.map(|decision| (s, decision)))
+                {
+                    samples.push(Self { status, by: by.clone(), accepted, decision, ..base.clone() });
                 }
             }
             for outcome in OUTCOMES {
@@ -445,6 +443,7 @@ impl Context for NoticeText {
             "not_installed",
             "still_trying",
             "needs_attention",
+            "paused",
         ] {
             samples.push(Self::plain(notice));
         }

@@ -22,6 +22,7 @@ pub mod interactions;
 pub mod jobs;
 pub mod leases;
 pub mod passes;
+pub mod pauses;
 pub mod retention;
 pub mod tasks;
 pub mod wake;

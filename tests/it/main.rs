@@ -29,6 +29,8 @@ mod story_a2a_sdk_over_rest;
 #[cfg(test)]
 mod story_approval;
 #[cfg(test)]
+mod story_incident;
+#[cfg(test)]
 mod story_people;
 #[cfg(test)]
 mod story_rest;

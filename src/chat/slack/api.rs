@@ -34,6 +34,8 @@ pub(super) struct Answer {
     pub(super) body: Value,
     /// The token's scopes, from the header `X-OAuth-Scopes`.
     pub(super) scopes: Option<Vec<String>>,
+    /// What time Slack says it is, in epoch milliseconds.
+    pub(super) date: Option<i64>,
 }
 
 impl Answer {
@@ -89,6 +91,7 @@ impl Api {
         let status = response.status();
         let retry_after = retry_after(response.headers());
         let scopes = scopes(response.headers());
+        let date = crate::net::date(response.headers());
         if status == StatusCode::TOO_MANY_REQUESTS {
             return Err(self.parked(method, retry_after));
         }
@@ -98,7 +101,7 @@ impl Api {
         let body = serde_json::from_slice::<Value>(&bytes).unwrap_or_default();
         let code = body.get("error").and_then(Value::as_str).filter(|code| !code.is_empty());
         match (body.get("ok").and_then(Value::as_bool), code) {
-            (Some(true), _) if status.is_success() => Ok(Answer { body, scopes }),
+            (Some(true), _) if status.is_success() => Ok(Answer { body, scopes, date }),
             (Some(false), Some("ratelimited" | "rate_limited")) => Err(self.parked(method, retry_after)),
             (Some(false), Some(code)) if !status.is_server_error() => {
                 tracing::warn!(install = self.install, method = method.name(), code, "slack refused a call");

@@ -11,10 +11,12 @@
 mod api;
 mod blocks;
 mod delivery;
+mod doctor;
 mod errors;
 mod events;
 mod inbound;
 mod limits;
+mod manifest;
 mod messages;
 mod methods;
 mod notices;
@@ -23,6 +25,7 @@ mod people;
 mod places;
 mod profile;
 mod render;
+mod scopes;
 mod signature;
 pub mod socket;
 mod tell;
@@ -33,11 +36,12 @@ mod rules;
 pub use delivery::{Delivery, Read, Way};
 pub use events::{Command, Event};
 pub use inbound::{Inbound, Interactivity, is_ssl_check, parse_payload};
+pub use manifest::manifest;
 pub use signature::{EmptySecret, Refused, Verifier, sign};
 
 use crate::bridge::ports::{
-    Call, ChatError, ChatPlatform, Destination, Drawn, Identity, Marks, MessageRef, Person, PressedBy,
-    Profile,
+    Call, ChatError, ChatPlatform, Destination, Drawn, Finding, Identity, Marks, MessageRef, Person,
+    PressedBy, Profile,
 };
 use crate::domain::card::Card;
 use crate::domain::clock::{Clock, Millis};
@@ -182,6 +186,14 @@ impl ChatPlatform for Slack {
 
     fn group<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<String>, ChatError>> {
         Box::pin(self.group_members(id))
+    }
+
+    fn examine(&self) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(self.look_at_install())
+    }
+
+    fn examine_place<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Vec<Finding>> {
+        Box::pin(self.look_at_place(target))
     }
 }
 

@@ -55,6 +55,7 @@ fn words(notice: &Notice) -> NoticeText {
         Notice::VoteVoided { why } => NoticeText { why: why.as_str(), ..NoticeText::plain("vote_voided") },
         Notice::StillTrying => NoticeText::plain("still_trying"),
         Notice::NeedsAttention => NoticeText::plain("needs_attention"),
+        Notice::Paused => NoticeText::plain("paused"),
     }
 }
 

@@ -119,6 +119,7 @@ impl Pen<'_> {
             Status::Open { .. } => "open",
             Status::ReadOnly => "read_only",
             Status::Delivering { .. } => "delivering",
+            Status::Paused { .. } => "paused",
             Status::Ended { .. } => "ended",
         }
     }
@@ -149,7 +150,8 @@ impl Pen<'_> {
         let (mut by, mut decision, mut votes, mut needed) = (None, "", 0, 1);
         match &self.card.status {
             Status::Open { votes: cast, needed: of } => (votes, needed) = (cast.len(), *of),
-            Status::Delivering { by: who, decision: what, .. } => {
+            Status::Delivering { by: who, decision: what, .. }
+            | Status::Paused { by: who, decision: what } => {
                 (by, decision) = (Some(person_in_text(who)), chosen(what));
             }
             Status::Ended { by: Some(who), .. } => by = Some(person_in_text(who)),
@@ -263,6 +265,10 @@ impl Pen<'_> {
                 state.by = Some(person(by));
                 state.decision = chosen(decision);
                 state.accepted = *accepted;
+            }
+            Status::Paused { by, decision } => {
+                state.by = Some(person(by));
+                state.decision = chosen(decision);
             }
             Status::Ended { outcome, rejected, by, elsewhere_by, elsewhere_what, at, .. } => {
                 state.by = by.as_ref().map(person).or_else(|| elsewhere_by.as_deref().map(name));

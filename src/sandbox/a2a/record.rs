@@ -48,7 +48,8 @@ impl Recorded {
     /// A member of the operation's parameters, by JSON pointer (`/message/messageId`), whatever the binding.
     #[must_use]
     pub fn param(&self, pointer: &str) -> Option<&Value> {
-        self.params.as_ref().or_else(|| self.body.get("params"))?.pointer(pointer)
+        // What was refused unread has its body only, which on HTTP+JSON is the parameters.
+        self.params.as_ref().or_else(|| self.body.get("params")).unwrap_or(&self.body).pointer(pointer)
     }
 }
 

@@ -502,6 +502,45 @@ async fn a_click_has_one_outcome(#[values(Backend::Sqlite, Backend::Postgres)] o
     assert_eq!(write!(bench.store, |tx| tx.installs()), [("acme".to_owned(), who)]);
 }
 
+/// Which runtimes get no answers, and which answers wait because of that.
+#[rstest]
+#[tokio::test]
+async fn stops_of_answers_stand_until_they_are_taken_back(
+    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+) {
+    let bench = Bench::new(on).await;
+    let one = opened(&bench, 1).await;
+    let claim = claim(1, clicked(&bench, 10, one).await, &form().digest(&key(1)));
+    let answer = claim.answer;
+    saved(&bench, one, move |m| {
+        m.claims = 1;
+        m.state = State::Answering(claim);
+    })
+    .await;
+    assert_eq!(write!(bench.store, |tx| tx.answering("prod")), 1);
+    assert_eq!(write!(bench.store, |tx| tx.answering("*")), 1);
+    assert_eq!(write!(bench.store, |tx| tx.answering("other")), 0);
+    let later = Millis(START.0 + 1);
+    assert!(write!(bench.store, |tx| tx.pause("other", START)));
+    assert_eq!(write!(bench.store, |tx| tx.answer_paused(answer)), None);
+    assert!(write!(bench.store, |tx| tx.pause("prod", later)));
+    assert!(!write!(bench.store, |tx| tx.pause("prod", START)), "the first stop stands");
+    assert_eq!(write!(bench.store, |tx| tx.answer_paused(answer)), Some(later));
+    assert_eq!(write!(bench.store, |tx| tx.paused("prod")), Some(later));
+    assert_eq!(write!(bench.store, |tx| tx.paused("new")), None);
+    assert!(write!(bench.store, |tx| tx.resume("prod")));
+    assert!(!write!(bench.store, |tx| tx.resume("prod")));
+    assert_eq!(write!(bench.store, |tx| tx.answer_paused(answer)), None);
+    assert!(write!(bench.store, |tx| tx.pause("*", later)));
+    assert_eq!(write!(bench.store, |tx| tx.paused("new")), Some(later), "also one that comes later");
+    assert_eq!(write!(bench.store, |tx| tx.answer_paused(answer)), Some(later));
+    let standing: Vec<_> =
+        write!(bench.store, |tx| tx.pauses()).into_iter().map(|pause| (pause.runtime, pause.since)).collect();
+    assert_eq!(standing, [("*".to_owned(), later), ("other".to_owned(), START)]);
+    assert!(write!(bench.store, |tx| tx.resume("*")), "all of them");
+    assert_eq!(write!(bench.store, |tx| tx.pauses()), []);
+}
+
 /// The suite is whole: every method of the store is called in it.
 #[test]
 fn every_store_method_is_called_here() {

@@ -89,7 +89,7 @@ async fn a2a_case_5_what_is_no_request_over_rest() {
         let (status, _, body) = said(request.body(body)).await;
         assert_eq!((status, &body["error"]["status"]), (400, &json!("INVALID_ARGUMENT")), "{body}");
     }
-    for path in ["tasks/get", "tasks/x/y", "message:read", ""] {
+    for path in ["tasks/get", "tasks/x/y", "message:read", "tasks:all"] {
         let (status, body) = send(&bed, path, &json!({})).await;
         assert_eq!((status, &body["error"]["code"]), (404, &json!(404)), "{path}: {body}");
     }
