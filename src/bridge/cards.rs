@@ -16,7 +16,9 @@ use super::ports::{Call, ChatError, ChatPlatform, Destination, Drawn, Marks, Mes
 use super::{Bridge, card_group, is_settled};
 use crate::domain::card::{Card, Control};
 use crate::domain::clock::Millis;
+use crate::domain::form::Decision;
 use crate::domain::ids::CardId;
+use crate::domain::interaction::{How, State};
 use crate::domain::place::{Place, Target};
 use crate::domain::routing::route;
 use crate::store::StoreError;
@@ -32,9 +34,8 @@ const LOOK_AFTER: Duration = Duration::from_secs(5);
 const LOOK_APART: Duration = Duration::from_secs(30);
 /// Where nothing can be looked for, this long, and it is posted again.
 const BLIND_WAIT: Duration = Duration::from_mins(1);
-const REFUSED_CREDENTIALS: Duration = Duration::from_mins(1);
 
-fn place_alert(place: &str) -> String {
+pub(super) fn place_alert(place: &str) -> String {
     format!("place:{place}")
 }
 
@@ -45,7 +46,8 @@ pub(super) fn backoff(attempts: i64) -> Duration {
 
 impl Bridge {
     pub(super) async fn load_card(&self, id: CardId) -> Result<Option<(CardRow, Interaction)>, StoreError> {
-        self.store
+        let loaded = self
+            .store
             .read(|tx| {
                 Box::pin(async move {
                     let Some(card) = tx.card(id).await? else { return Ok(None) };
@@ -55,7 +57,20 @@ impl Bridge {
                     Ok(Some((card, interaction)))
                 })
             })
-            .await
+            .await?;
+        let Some((card, mut interaction)) = loaded else { return Ok(None) };
+        // An approval of several names them all.
+        let several = route(&self.rules.routes, &interaction.key, &interaction.form)
+            .is_some_and(|route| route.approvals > 1);
+        let approved = matches!(
+            &interaction.machine.state,
+            State::Settled { how: How::Ours { decision: Decision::Approve, .. }, .. }
+        );
+        if several && approved {
+            let id = interaction.id;
+            interaction.voters = self.store.read(|tx| Box::pin(async move { tx.voters(id).await })).await?;
+        }
+        Ok(Some((card, interaction)))
     }
 
     /// Posts a card, or finds out what became of its post.
@@ -66,6 +81,9 @@ impl Bridge {
         let Some(platform) = self.platforms.get(&card.install).cloned() else {
             return self.place_refused(&card, &interaction, "install not configured", false).await;
         };
+        if let Some(until) = self.stopped(&card.install) {
+            return Ok(JobEnd::paced(until));
+        }
         match (card.state, card.posting) {
             (CardState::Queued, _) if is_settled(&interaction.machine) => self.not_wanted(&card).await,
             (CardState::Posting, Some(sent)) => {
@@ -141,6 +159,7 @@ impl Bridge {
         match platform.post(&to, &drawn, card.id, rev).await {
             Ok(at) => {
                 self.post_done(platform, card, &at, rev).await?;
+                self.works(&card.install).await;
                 Ok(JobEnd::Done)
             }
             Err(error) => self.post_failed(job, card, interaction, error, true).await,
@@ -327,7 +346,9 @@ impl Bridge {
                 self.post_again(job, platform, card, interaction).await
             }
             Err(ChatError::Paced { after }) => Ok(JobEnd::paced(now.plus(after))),
-            Err(ChatError::Auth { code, needed }) => self.credentials_refused(card, &code, &needed).await,
+            Err(ChatError::Auth { code, needed }) => {
+                Ok(self.stop_install(&card.install, &code, &needed).await)
+            }
             Err(error) => Ok(JobEnd::again(now.plus(backoff(job.attempts)), error.to_string())),
         }
     }
@@ -382,7 +403,7 @@ impl Bridge {
         }
         match error {
             ChatError::Paced { after } => Ok(JobEnd::paced(now.plus(after))),
-            ChatError::Auth { code, needed } => self.credentials_refused(card, &code, &needed).await,
+            ChatError::Auth { code, needed } => Ok(self.stop_install(&card.install, &code, &needed).await),
             ChatError::Unavailable { what } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), what)),
             ChatError::Unreadable { code } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), code)),
             other => {
@@ -390,24 +411,6 @@ impl Bridge {
                 self.place_refused(card, interaction, &other.to_string(), bad).await
             }
         }
-    }
-
-    pub(super) async fn credentials_refused(
-        &self,
-        card: &CardRow,
-        code: &str,
-        needed: &str,
-    ) -> Result<JobEnd, StoreError> {
-        self.alert(
-            &format!("chat:{}", card.install),
-            &format!("{} refuses our credentials ({code} {needed}); its queue is kept", card.install),
-        )
-        .await;
-        Ok(JobEnd::Retry {
-            at: self.clock.now().plus(REFUSED_CREDENTIALS),
-            error: format!("{code} {needed}"),
-            counted: false,
-        })
     }
 
     /// A place takes no card: operators are told, and the route's fallback is used. `bad` when that is about

@@ -205,6 +205,8 @@ impl Bridge {
             JobKind::Post | JobKind::Search => self.post(job).await,
             JobKind::Edit => self.edit(job).await,
             JobKind::Notice => self.tell(job).await,
+            JobKind::Asked => self.answer_asked(job).await,
+            JobKind::Home => self.publish_home(job).await,
         }
     }
 }

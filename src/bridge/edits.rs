@@ -6,7 +6,7 @@
 //! Known race: an edit's outcome is unknown (also one in flight at a crash): the newest state is sent
 //! again, and once more a minute later, because the lost one may still land, also after edits that worked.
 
-use super::cards::backoff;
+use super::cards::{backoff, place_alert};
 use super::click::JobEnd;
 use super::ports::{Call, ChatError, ChatPlatform, Destination, Drawn, Marks, MessageRef};
 use super::{Bridge, is_settled};
@@ -22,12 +22,18 @@ use std::time::Duration;
 /// After an edit of unknown outcome the state of then is sent once more.
 const CONFIRM_AFTER: Duration = Duration::from_mins(1);
 
+/// A place that takes no edit is tried again this often.
+const PLACE_AGAIN: Duration = Duration::from_mins(10);
+
 impl Bridge {
     /// Brings a card's message up to date.
     pub(super) async fn edit(self: &Arc<Self>, job: &Job) -> Result<JobEnd, StoreError> {
         let Some((card, interaction)) = self.load_card(CardId(job.reference)).await? else {
             return Ok(JobEnd::Done);
         };
+        if let Some(until) = self.stopped(&card.install) {
+            return Ok(JobEnd::paced(until));
+        }
         if card.state == CardState::Frozen {
             return self.reply_final(job, &card, &interaction).await;
         }
@@ -65,16 +71,21 @@ impl Bridge {
                     pending => pending,
                 };
                 let alert = format!("edit:{}", card.install);
+                let place = job.last_error.is_some().then(|| place_alert(&card.place));
                 let newest = self
                     .store
                     .write(move |tx| {
                         Box::pin(async move {
                             tx.edited(id, rev, confirm).await?;
                             tx.clear(&alert).await?;
+                            if let Some(place) = place {
+                                tx.clear(&place).await?;
+                            }
                             Ok(tx.card(id).await?.is_some())
                         })
                     })
                     .await?;
+                self.works(&card.install).await;
                 let again = self.load_card(id).await?.is_some_and(|(_, interaction)| interaction.rev != rev);
                 Ok(match (again, later, confirm) {
                     (true, ..) => JobEnd::paced(now),
@@ -140,7 +151,7 @@ impl Bridge {
                 return Ok(JobEnd::again(now.plus(backoff(job.attempts)), what));
             }
             Err(ChatError::Auth { code, needed }) => {
-                return self.credentials_refused(card, &code, &needed).await;
+                return Ok(self.stop_install(&card.install, &code, &needed).await);
             }
             // It may be there, or never will be.
             Err(error) => {
@@ -174,7 +185,7 @@ impl Bridge {
             }
             ChatError::Auth { code, needed } => {
                 self.nothing_edited(id, had_unknown).await?;
-                self.credentials_refused(card, &code, &needed).await
+                Ok(self.stop_install(&card.install, &code, &needed).await)
             }
             ChatError::Gone { .. } => {
                 self.set_state(id, CardState::Gone).await?;
@@ -185,6 +196,13 @@ impl Bridge {
                 tracing::warn!(install = card.install, code, "a card can never be edited again");
                 self.set_state(id, CardState::Frozen).await?;
                 Ok(JobEnd::paced(now))
+            }
+            // The channel does not let us now: the state is shown when it does.
+            ChatError::Place { code } => {
+                self.nothing_edited(id, had_unknown).await?;
+                let text = format!("{} takes no edit: {code}", card.place);
+                self.alert(&place_alert(&card.place), &text).await;
+                Ok(JobEnd::Retry { at: now.plus(PLACE_AGAIN), error: code, counted: false })
             }
             other => {
                 self.nothing_edited(id, had_unknown).await?;

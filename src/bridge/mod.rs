@@ -16,6 +16,8 @@ mod edits;
 mod effects;
 pub mod explain;
 pub mod findings;
+pub mod heard;
+pub mod home;
 pub mod incident;
 pub mod notices;
 pub mod observe;
@@ -24,7 +26,9 @@ pub mod places;
 pub mod ports;
 pub mod reconcile;
 pub mod send;
+pub mod stops;
 pub mod supervisor;
+mod waiting;
 
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{Ids, RuntimeName};

@@ -13,6 +13,7 @@ use crate::domain::notice::Notice;
 use crate::domain::place::Target;
 pub use crate::domain::place::{Destination, Identity, MessageRef};
 use crate::domain::policy::Standing;
+use crate::domain::waiting::Waiting;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -274,6 +275,18 @@ pub trait ChatPlatform: Send + Sync {
     /// Tells one person privately.
     fn tell<'a>(&'a self, to: &'a Person, notice: &'a Notice) -> BoxFuture<'a, Result<(), ChatError>>;
 
+    /// Draws what waits for one person; pure. The same for a private message and for the Home.
+    fn draw_waiting(&self, waiting: &Waiting) -> Drawn;
+
+    /// Shows one person a drawing privately.
+    fn tell_drawn<'a>(&'a self, to: &'a Person, drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>>;
+
+    /// Shows a drawing as a person's Home.
+    fn publish_home<'a>(&'a self, user: &'a str, drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>>;
+
+    /// The address under which people open a message.
+    fn link<'a>(&'a self, at: &'a MessageRef) -> BoxFuture<'a, Result<String, ChatError>>;
+
     /// Reads who an account is, now.
     fn profile<'a>(&'a self, user: &'a PressedBy) -> BoxFuture<'a, Result<Profile, ChatError>>;
 
@@ -299,6 +312,7 @@ pub enum Call<'a> {
     Edit,
     Tell,
     Find,
+    Home,
 }
 
 /// What a drawing is marked with: ids and the opaque tokens of its controls.
@@ -350,6 +364,38 @@ pub struct PressedBy {
     pub user: String,
     /// The account's home team, if the payload names one; else where it was pressed.
     pub home_team: Option<String>,
+}
+
+/// Where a delivery comes from, as it says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    pub team: Option<String>,
+    pub enterprise: Option<String>,
+    pub org_install: bool,
+}
+
+/// A command somebody typed: verified, parsed.
+#[derive(Debug)]
+pub struct Typed {
+    pub origin: Origin,
+    pub user: String,
+    pub channel: Option<String>,
+    pub reply: Option<SecretString>,
+    /// What they typed after it; untrusted.
+    pub text: String,
+}
+
+/// Something that happened to an install or in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happened {
+    /// Somebody opened their Home.
+    HomeOpened { user: String },
+    /// The app was removed.
+    Uninstalled,
+    /// Tokens of these bot users were taken back.
+    TokensRevoked { bots: Vec<String> },
+    /// The platform drops events, because there were too many.
+    RateLimited,
 }
 
 /// Whom to tell, and how they can be reached.

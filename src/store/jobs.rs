@@ -12,7 +12,7 @@
 //! - a worker paused past its lease may repeat an effect: delivery is at least once, the single
 //!   effect comes from keys the other side (or a search) knows;
 //! - an edit wanted between the claim and the reading of the card is sent once and then looked at
-//!   once more, which finds nothing to do: cheaper than a revision in the job;
+//!   once more, which finds nothing to do: cheaper than a revision in the job (a Home is treated alike);
 //! - `retry_now` of a dead job and a claim of a later one of its group, in the same instant on two
 //!   replicas, may have both in flight; an operator's act, and each effect has its own key.
 
@@ -40,7 +40,7 @@ macro_rules! claim {
         concat!(
             "WITH due AS MATERIALIZED (SELECT j.id FROM jobs j \
              WHERE j.dead_ms IS NULL AND j.available_ms <= $1 AND j.lease_until_ms <= $1 \
-             AND j.kind IN ($5, $6, $7, $8, $9, $10) AND NOT ",
+             AND $5 LIKE '%,' || j.kind || ',%' AND NOT ",
             blocked!(),
             " ORDER BY j.priority, j.available_ms, j.id LIMIT $4",
             $lock,
@@ -60,6 +60,13 @@ const QUEUE: &str = "INSERT INTO jobs (kind, group_key, seq, priority, ref, payl
     priority = CASE WHEN excluded.priority < jobs.priority THEN excluded.priority ELSE jobs.priority END, \
     available_ms = CASE WHEN excluded.available_ms < jobs.available_ms THEN excluded.available_ms \
     ELSE jobs.available_ms END";
+/// The same for a Home: one living row, however often it is wanted.
+const QUEUE_HOME: &str = "INSERT INTO jobs (kind, group_key, seq, priority, ref, payload_json, created_ms, available_ms) \
+    VALUES ('home', $1, 0, $2, $3, 'null', $4, $5) \
+    ON CONFLICT (ref) WHERE kind = 'home' AND dead_ms IS NULL DO UPDATE SET again = TRUE, attempts = 0, \
+    priority = CASE WHEN excluded.priority < jobs.priority THEN excluded.priority ELSE jobs.priority END, \
+    available_ms = CASE WHEN excluded.available_ms < jobs.available_ms THEN excluded.available_ms \
+    ELSE jobs.available_ms END";
 const CLAIM: Sql = Sql { sqlite: claim!(""), postgres: claim!(" FOR UPDATE SKIP LOCKED") };
 /// The fence is spelled out in each: `lease_owner` is null once a job was given back.
 const DONE: &str = "DELETE FROM jobs WHERE id = $1 AND lease_epoch = $2 AND lease_owner IS NOT NULL AND dead_ms IS NULL AND NOT again";
@@ -74,7 +81,7 @@ const EXTEND: &str = "UPDATE jobs SET lease_until_ms = $3 \
     WHERE id = $1 AND lease_epoch = $2 AND lease_owner IS NOT NULL AND dead_ms IS NULL";
 const NEXT_DUE: &str = concat!(
     "SELECT MIN(CASE WHEN j.available_ms > j.lease_until_ms THEN j.available_ms ELSE j.lease_until_ms END) \
-     FROM jobs j WHERE j.dead_ms IS NULL AND j.kind IN ($2, $3, $4, $5, $6, $7) AND NOT ",
+     FROM jobs j WHERE j.dead_ms IS NULL AND $2 LIKE '%,' || j.kind || ',%' AND NOT ",
     blocked!()
 );
 const RELEASE: &str = "UPDATE jobs SET lease_owner = NULL, lease_until_ms = 0 \
@@ -109,12 +116,24 @@ pub enum JobKind {
     Notice,
     /// Look in a chat for a message whose posting has an unknown outcome.
     Search,
+    /// Answer somebody who asked what waits for them.
+    Asked,
+    /// Bring somebody's Home up to date.
+    Home,
 }
 
 impl JobKind {
     /// Every kind this version knows.
-    pub const ALL: [Self; 6] =
-        [Self::Decide, Self::Answer, Self::Post, Self::Edit, Self::Notice, Self::Search];
+    pub const ALL: [Self; 8] = [
+        Self::Decide,
+        Self::Answer,
+        Self::Post,
+        Self::Edit,
+        Self::Notice,
+        Self::Search,
+        Self::Asked,
+        Self::Home,
+    ];
 
     /// As stored.
     pub fn as_str(self) -> &'static str {
@@ -125,6 +144,8 @@ impl JobKind {
             Self::Edit => "edit",
             Self::Notice => "notice",
             Self::Search => "search",
+            Self::Asked => "asked",
+            Self::Home => "home",
         }
     }
 
@@ -242,9 +263,9 @@ struct Listed {
     dead_ms: Option<i64>,
 }
 
-/// The wanted kinds as six values to bind; a slot that is not used holds a word no job has.
-fn slots(kinds: &[JobKind]) -> [&'static str; 6] {
-    JobKind::ALL.map(|kind| if kinds.contains(&kind) { kind.as_str() } else { "" })
+/// The wanted kinds as one value to bind: `,decide,answer,`.
+fn list(kinds: &[JobKind]) -> String {
+    kinds.iter().fold(String::from(","), |list, kind| list + kind.as_str() + ",")
 }
 
 /// PostgreSQL stores no U+0000, and a platform's error text may be long.
@@ -296,6 +317,20 @@ impl Tx {
         .await
     }
 
+    /// Wants a Home brought up to date: one row per Home, as for edits.
+    pub async fn queue_home(
+        &mut self,
+        home: Uuid,
+        group: &str,
+        priority: i64,
+        available: Millis,
+    ) -> Result<(), StoreError> {
+        let now = self.now().await?;
+        exec!(self, QUEUE_HOME, group, priority, home, now.0, available.0)?;
+        self.wakes();
+        Ok(())
+    }
+
     /// Takes up to `limit` due jobs of these kinds for `lease`, most urgent first, at most one of
     /// each group. Counts the attempt.
     pub async fn claim(
@@ -307,23 +342,8 @@ impl Tx {
     ) -> Result<Vec<Job>, StoreError> {
         let now = self.now().await?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let of = slots(kinds);
         let sql = CLAIM.of(self);
-        let rows = fetch_all!(
-            self,
-            Claimed,
-            sql,
-            now.0,
-            owner,
-            now.plus(lease).0,
-            limit,
-            of[0],
-            of[1],
-            of[2],
-            of[3],
-            of[4],
-            of[5]
-        )?;
+        let rows = fetch_all!(self, Claimed, sql, now.0, owner, now.plus(lease).0, limit, list(kinds))?;
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
             let Claimed { id, kind, group_key, seq, priority, reference, payload_json, .. } = row;
@@ -406,9 +426,7 @@ impl Tx {
     /// When the next job of these kinds can be claimed, which may be in the past.
     pub async fn next_due(&mut self, kinds: &[JobKind]) -> Result<Option<Millis>, StoreError> {
         let now = self.now().await?;
-        let of = slots(kinds);
-        let row =
-            fetch_optional!(self, (Option<i64>,), NEXT_DUE, now.0, of[0], of[1], of[2], of[3], of[4], of[5])?;
+        let row = fetch_optional!(self, (Option<i64>,), NEXT_DUE, now.0, list(kinds))?;
         Ok(row.and_then(|(due,)| due).map(Millis))
     }
 

@@ -18,6 +18,7 @@ pub mod deliveries;
 mod dialect;
 mod door;
 mod error;
+pub mod homes;
 pub mod interactions;
 pub mod jobs;
 pub mod leases;
@@ -25,6 +26,7 @@ pub mod passes;
 pub mod pauses;
 pub mod retention;
 pub mod tasks;
+pub mod waiting;
 pub mod wake;
 
 pub use door::{Store, StoreOptions, Tx};

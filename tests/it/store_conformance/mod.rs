@@ -11,4 +11,5 @@ mod model;
 mod retention;
 mod schema;
 mod small;
+mod waiting;
 mod wake;
