@@ -1,8 +1,8 @@
 //! What a chat platform tells us that is no press: commands and events.
 //!
-//! Invariant: a delivery has one effect, by its own key, and is committed before it is acknowledged. What
-//! somebody typed is never repeated to anybody. An answer that takes longer than [`AT_ONCE`] is a job of its
-//! own.
+//! Invariant: an effect is committed before its delivery is acknowledged; repeats are told apart before they
+//! come here, and one that comes all the same does no harm. What somebody typed is never repeated to anybody.
+//! An answer that takes longer than [`AT_ONCE`] is a job of its own.
 //!
 //! Known race: the process dies between taking a command and its answer: the person sees the platform's own
 //! warning and types it again.
@@ -35,8 +35,6 @@ const ATTEMPTS: i64 = 5;
 /// What they are told at once, privately.
 #[derive(Debug, PartialEq)]
 pub enum Said {
-    /// It was answered before.
-    Repeat,
     Help,
     /// Not one of our words.
     NotKnown,
@@ -55,9 +53,6 @@ impl Bridge {
         verified_by: &[String],
     ) -> Result<Said, StoreError> {
         let now = self.clock.now();
-        if !self.first(command.origin.dedupe_key.clone()).await? {
-            return Ok(Said::Repeat);
-        }
         match command.text.trim().to_ascii_lowercase().as_str() {
             "" | "open" => {}
             "help" => return Ok(Said::Help),
@@ -180,16 +175,7 @@ impl Bridge {
             Happened::HomeOpened { user } => {
                 let (bridge, now, name) = (Arc::clone(self), self.clock.now(), install.clone());
                 self.store
-                    .write(move |tx| {
-                        Box::pin(async move {
-                            if let Some(key) = &origin.dedupe_key
-                                && !tx.take_delivery(key, now).await?
-                            {
-                                return Ok(());
-                            }
-                            bridge.home_opened(tx, &name, &user, now).await
-                        })
-                    })
+                    .write(move |tx| Box::pin(async move { bridge.home_opened(tx, &name, &user, now).await }))
                     .await?;
                 self.home_is_on(&install).await;
             }
@@ -208,12 +194,5 @@ impl Bridge {
             }
         }
         Ok(())
-    }
-
-    /// Whether a delivery comes for the first time; one without a key always does.
-    async fn first(&self, key: Option<String>) -> Result<bool, StoreError> {
-        let Some(key) = key else { return Ok(true) };
-        let now = self.clock.now();
-        self.store.write(move |tx| Box::pin(async move { tx.take_delivery(&key, now).await })).await
     }
 }

@@ -467,8 +467,6 @@ pub struct PressedBy {
 /// Where a delivery comes from, as it says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The platform's own key of this delivery; a repeat has the same.
-    pub dedupe_key: Option<String>,
     pub team: Option<String>,
     pub enterprise: Option<String>,
     pub org_install: bool,

@@ -16,7 +16,7 @@
 use super::Bridge;
 use super::ports::{ChatError, ChatPlatform, Person, Pressed, WayIn};
 use super::take::Taken;
-use crate::domain::card::{Control, Status};
+use crate::domain::card::{Card, Control, Status};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Digest, Kind};
 use crate::domain::ids::{CardId, ChatUser, InteractionId};

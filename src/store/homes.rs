@@ -1,6 +1,6 @@
-//! Commands and events that were taken, questions that are answered later, and the Homes people have opened.
+//! Questions that are answered later, and the Homes people have opened.
 //!
-//! Invariant: a delivery's key is taken once. A Home has at most one living job: one wanted while the job is
+//! Invariant: a Home has at most one living job: one wanted while the job is
 //! under way marks it, and the job runs once more, so that the state wanted last is published last.
 
 use super::dialect::{exec, fetch_all, fetch_optional};
@@ -42,7 +42,6 @@ fn home((id, install, chat_user, opened, published, shown): HomeRow) -> Home {
     Home { id, install, chat_user, opened: Millis(opened), published: published.map(Millis), shown }
 }
 
-const TAKE: &str = "INSERT INTO deliveries (key, received_ms) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING";
 const ASK: &str = "INSERT INTO asked (id, install, chat_user, channel, reply, received_ms) \
     VALUES ($1, $2, $3, $4, $5, $6)";
 const ASKED: &str = "SELECT install, chat_user, channel, reply, received_ms FROM asked WHERE id = $1";
@@ -54,11 +53,6 @@ const RECENT: &str = "SELECT id, install, chat_user, opened_ms, published_ms, sh
 const PUBLISHED: &str = "UPDATE homes SET published_ms = $2, shown = $3 WHERE id = $1";
 
 impl Tx {
-    /// Takes a delivery by its key; `false` when it was taken before.
-    pub async fn take_delivery(&mut self, key: &str, at: Millis) -> Result<bool, StoreError> {
-        Ok(exec!(self, TAKE, key, at.0)? == 1)
-    }
-
     /// Stores a question.
     pub async fn ask(&mut self, id: Uuid, asked: &Asked) -> Result<(), StoreError> {
         let Asked { install, chat_user, channel, reply, received } = asked;

@@ -31,7 +31,7 @@ async fn asked(story: &Story) -> (Opened, Message, Following) {
 async fn registered(story: &Story, opened: &Opened) {
     let task = opened.task_id.clone();
     story
-        .until("a configuration and a reading", || {
+        .until_worked("a configuration and a reading", || {
             story.a2a.push_configs().iter().any(|config| config.task_id == task)
                 && story.count("GetTask") >= 1
         })
@@ -66,8 +66,8 @@ async fn a_call_leads_to_a_reading(
     story.in_time(word, || reads(&story, &card, word)).await;
     assert_eq!(story.a2a.pushed(), [(opened.task_id.clone(), 204)]);
     assert_eq!((story.count("ListTasks"), story.count("GetTask")), (listed, read + 1), "one reading");
-    story.until("the configuration is deleted", || story.a2a.push_configs().is_empty()).await;
-    story.until("it was asked for", || story.count("DeleteTaskPushNotificationConfig") == 1).await;
+    story.until_worked("the configuration is deleted", || story.a2a.push_configs().is_empty()).await;
+    story.until_worked("it was asked for", || story.count("DeleteTaskPushNotificationConfig") == 1).await;
     let created = story.a2a.requests_of("CreateTaskPushNotificationConfig");
     assert_eq!(created.len(), 1);
     assert_eq!(created[0].headers["a2a-version"], "1.0");
@@ -122,7 +122,7 @@ async fn repeated_reordered_and_lying(
         story.a2a.change(&opened.interaction_id, |ask| ask.prompt = Some(prompt.into()));
     }
     let calls = if push == Push::Duplicating { 6 } else { 2 };
-    story.until("the calls", || story.a2a.pushed().len() >= calls).await;
+    story.until_worked("the calls", || story.a2a.pushed().len() >= calls).await;
     story.tick().await;
     assert!(story.a2a.pushed().iter().all(|(_, status)| *status == 204), "{:?}", story.a2a.pushed());
     assert_eq!(story.buttons(&card), ["Approve", "Deny"], "GetTask says open");
@@ -279,7 +279,7 @@ async fn the_door(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     assert!(refused >= 10, "{refused}");
 
     let following = story.follows();
-    story.until("it is not to call any more", || story.count("DeleteTaskPushNotificationConfig") == 1).await;
+    story.until_worked("it is not to call any more", || story.count("DeleteTaskPushNotificationConfig") == 1).await;
     assert_eq!(story.http("POST", &path, &right, update.into_bytes()).await.0, 404);
     drop(following);
     for secret in [&secret, &token, &credential] {
@@ -299,7 +299,7 @@ async fn not_asked_to_call(#[values(Backend::Sqlite, Backend::Postgres)] on: Bac
     story.a2a.switch(|switches| switches.push = Push::Off);
     let following = story.follows();
     let (opened, card) = story.asked("deploy_service").await;
-    story.until("the refusal", || story.count("CreateTaskPushNotificationConfig") == 1).await;
+    story.until_worked("the refusal", || story.count("CreateTaskPushNotificationConfig") == 1).await;
     for _ in 0..5 {
         story.advance(Duration::from_mins(1));
         story.tick().await;
@@ -325,7 +325,7 @@ async fn asking_to_call_is_lost(#[values(Backend::Sqlite, Backend::Postgres)] on
     let following = story.follows();
     let (opened, card) = story.asked("deploy_service").await;
     story
-        .until("two were asked for, one is left", || {
+        .until_worked("two were asked for, one is left", || {
             story.advance(Duration::from_secs(2));
             story.count("CreateTaskPushNotificationConfig") == 2
                 && story.count("DeleteTaskPushNotificationConfig") >= 2
@@ -343,7 +343,7 @@ async fn asking_to_call_is_lost(#[values(Backend::Sqlite, Backend::Postgres)] on
     ));
     story.in_time("elsewhere", || reads(&story, &card, "elsewhere")).await;
     story
-        .until("none is left", || {
+        .until_worked("none is left", || {
             story.advance(Duration::from_secs(2));
             story.a2a.push_configs().is_empty()
         })
@@ -359,7 +359,7 @@ async fn calls_that_do_not_arrive() {
     let (opened, card, following) = asked(&story).await;
     story.a2a.switch(|switches| switches.push_wrong_credential = true);
     assert!(story.a2a.end(&opened.task_id, State::Canceled, None));
-    story.until("a call in vain", || story.a2a.pushed() == [(opened.task_id.clone(), 401)]).await;
+    story.until_worked("a call in vain", || story.a2a.pushed() == [(opened.task_id.clone(), 401)]).await;
     assert!(!reads(&story, &card, "canceled"));
     story.advance(Duration::from_secs(61));
     story.in_time("canceled", || reads(&story, &card, "canceled")).await;
@@ -379,7 +379,7 @@ async fn a_restart_in_between(#[values(Backend::Sqlite, Backend::Postgres)] on: 
     assert!(story.a2a.end(&opened.task_id, State::Failed, None));
     story.in_time("failed", || reads(&story, &card, "failed")).await;
     assert_eq!(story.count("CreateTaskPushNotificationConfig"), 1);
-    story.until("deleted", || story.count("DeleteTaskPushNotificationConfig") == 1).await;
+    story.until_worked("deleted", || story.count("DeleteTaskPushNotificationConfig") == 1).await;
     drop(following);
     story.end().await;
 }

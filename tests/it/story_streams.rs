@@ -157,7 +157,7 @@ async fn a_stream_that_closes_at_the_pause(#[values(Backend::Sqlite, Backend::Po
     let before = story.reads(&card);
     for wanted in 2..=6 {
         story
-            .until("another subscription", || {
+            .until_worked("another subscription", || {
                 story.advance(Duration::from_millis(300));
                 story.count("SubscribeToTask") >= wanted
             })
@@ -168,7 +168,7 @@ async fn a_stream_that_closes_at_the_pause(#[values(Backend::Sqlite, Backend::Po
     assert!(story.slack.payloads().iter().all(|payload| payload.method != "chat.update"));
     assert!(story.a2a.end(&opened.task_id, State::Canceled, None));
     story
-        .until("canceled", || {
+        .until_worked("canceled", || {
             story.advance(Duration::from_millis(300));
             story.reads(&card).contains("canceled")
         })
@@ -187,7 +187,7 @@ async fn subscriptions_back_off() {
     let began = story.now();
     for wanted in 2..=10 {
         story
-            .until("another subscription", || {
+            .until_worked("another subscription", || {
                 story.advance(Duration::from_millis(400));
                 story.count("SubscribeToTask") >= wanted
             })
@@ -219,7 +219,7 @@ async fn a_runtime_that_has_no_streams_after_all(
     }
     let following = story.follows();
     let (opened, card) = story.asked("deploy_service").await;
-    story.until("the refusal", || story.count("SubscribeToTask") == 1 && story.count("GetTask") == 1).await;
+    story.until_worked("the refusal", || story.count("SubscribeToTask") == 1 && story.count("GetTask") == 1).await;
     for _ in 0..5 {
         story.advance(Duration::from_mins(2));
         story.tick().await;
@@ -254,10 +254,10 @@ async fn an_endless_frame(#[values(Backend::Sqlite, Backend::Postgres)] on: Back
     story.a2a.next_stream(StreamFault::Oversize);
     let following = story.follows();
     let (opened, card) = story.asked("deploy_service").await;
-    story.until("it is read", || story.count("GetTask") > 0).await;
+    story.until_worked("it is read", || story.count("GetTask") > 0).await;
     assert!(story.a2a.end(&opened.task_id, State::Canceled, None));
     story
-        .until("canceled", || {
+        .until_worked("canceled", || {
             story.advance(Duration::from_millis(200));
             story.reads(&card).contains("canceled")
         })
@@ -306,7 +306,7 @@ async fn an_event_is_lost_with_its_stream(#[values(Backend::Sqlite, Backend::Pos
     reads(&story, &card, "elsewhere").await;
     story.in_time("the next card", || story.slack.cards(RELEASES).len() == 2).await;
     story
-        .until("a new stream", || {
+        .until_worked("a new stream", || {
             story.advance(Duration::from_millis(200));
             story.a2a.streams() == [opened.task_id.clone()]
         })
@@ -330,10 +330,10 @@ async fn an_event_is_lost_and_the_stream_goes_on() {
     let opened = story.asks("deploy_service");
     story.registers(&opened, None).await;
     let following = story.follows();
-    story.until("the card", || story.slack.cards(RELEASES).len() == 1).await;
+    story.until_worked("the card", || story.slack.cards(RELEASES).len() == 1).await;
     let card = story.card(RELEASES);
     story.streams_of(&[&opened.task_id]).await;
-    story.until("one reading counts for long", || story.count("GetTask") >= 1).await;
+    story.until_worked("one reading counts for long", || story.count("GetTask") >= 1).await;
     story.a2a.lose_events(1);
     assert!(story.a2a.end(&opened.task_id, State::Working, None));
     for _ in 0..4 {
@@ -386,7 +386,7 @@ async fn more_tasks_than_streams() {
     let all: Vec<Opened> = (0..105).map(|n| story.asks(&format!("deploy_{n}"))).collect();
     story.tick().await;
     let following = story.follows();
-    story.until("a hundred streams", || story.a2a.streams().len() == 100).await;
+    story.until_worked("a hundred streams", || story.a2a.streams().len() == 100).await;
     story.deliver().await;
     assert_eq!(story.a2a.streams().len(), 100);
     let (oldest, newest) = (&all[0].task_id, &all[104].task_id);
@@ -395,13 +395,13 @@ async fn more_tasks_than_streams() {
     for task in [oldest, newest] {
         story.a2a.end(task, State::Canceled, None);
     }
-    story.until("its stream ends with it", || !story.a2a.streams().contains(newest)).await;
+    story.until_worked("its stream ends with it", || !story.a2a.streams().contains(newest)).await;
     story.watch().await;
     let read =
         |task: &str| story.a2a.requests_of("GetTask").iter().any(|one| one.param("/id").unwrap() == task);
     assert!(read(oldest), "what has no stream is read");
     drop(following);
-    story.until("none is left open", || story.a2a.streams().is_empty()).await;
+    story.until_worked("none is left open", || story.a2a.streams().is_empty()).await;
     story.end().await;
 }
 
@@ -413,10 +413,10 @@ async fn what_is_told_is_not_read_as_well() {
     let opened = story.asks("deploy_service");
     story.registers(&opened, None).await;
     let following = story.follows();
-    story.until("the card", || story.slack.cards(RELEASES).len() == 1).await;
+    story.until_worked("the card", || story.slack.cards(RELEASES).len() == 1).await;
     story.streams_of(&[&opened.task_id]).await;
     story
-        .until("it is known to be told", || {
+        .until_worked("it is known to be told", || {
             story.advance(Duration::from_secs(5));
             story.count("GetTask") >= 1
         })
@@ -464,7 +464,7 @@ async fn no_stream_and_no_connection(#[values(Backend::Sqlite, Backend::Postgres
     let following = story.follows();
     let (opened, card) = story.asked("deploy_service").await;
     story
-        .until("it is asked for again and again", || {
+        .until_worked("it is asked for again and again", || {
             story.advance(Duration::from_millis(500));
             story.count("SubscribeToTask") >= 5
         })

@@ -6,8 +6,7 @@
 
 use super::payload::{flag, id, text};
 use crate::bridge::ports::{Happened, Origin, Typed};
-use crate::domain::form::sha256_hex;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// A signed body of `/slack/events`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +37,7 @@ pub(super) fn read_event(payload: &Value) -> Event {
     }
     let app_id = id(payload, "/api_app_id");
     match happened(payload) {
-        Some(happened) => Event::Happened { app_id, origin: origin(payload, "event_id"), happened },
+        Some(happened) => Event::Happened { app_id, origin: origin(payload), happened },
         None => Event::Ignored { app_id },
     }
 }
@@ -61,14 +60,9 @@ fn happened(payload: &Value) -> Option<Happened> {
     }
 }
 
-/// Where a delivery comes from; `key` is the field that tells repeats (hashed, since a trigger opens things).
-fn origin(payload: &Value, key: &str) -> Origin {
-    let app_id = id(payload, "/api_app_id");
-    let own = text(payload, &format!("/{key}"));
-    let dedupe_key =
-        own.map(|own| format!("slack:{}", sha256_hex(json!([app_id, key, own]).to_string().as_bytes())));
+/// Where a delivery comes from.
+fn origin(payload: &Value) -> Origin {
     Origin {
-        dedupe_key,
         team: id(payload, "/team_id"),
         enterprise: id(payload, "/enterprise_id"),
         org_install: flag(payload, "/is_enterprise_install")
@@ -102,7 +96,7 @@ pub(super) fn read_command(form: &Value) -> Option<Command> {
     Some(Command {
         app_id: id(form, "/api_app_id"),
         typed: Typed {
-            origin: origin(form, "trigger_id"),
+            origin: origin(form),
             user: id(form, "/user_id").unwrap_or_default(),
             channel: id(form, "/channel_id"),
             reply: text(form, "/response_url").filter(|url| url.len() <= 2048).map(Into::into),

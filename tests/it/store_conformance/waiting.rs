@@ -1,4 +1,4 @@
-//! What waits for people: outlines, links, kept notices, taken deliveries, questions and Homes.
+//! What waits for people: outlines, links, kept notices, questions and Homes.
 
 use super::bench::{Bench, START, write};
 use crate::world::database::Backend;
@@ -139,18 +139,8 @@ async fn a_kept_notice_stands_until_it_was_seen(#[values(Backend::Sqlite, Backen
 
 #[rstest]
 #[tokio::test]
-async fn a_delivery_is_taken_once_and_a_question_answered_once(
-    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
-) {
+async fn a_question_is_answered_once(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     let bench = Bench::new(on).await;
-    let taken = write!(bench.store, |tx| async move {
-        Ok([
-            tx.take_delivery("a", START).await?,
-            tx.take_delivery("a", START).await?,
-            tx.take_delivery("b", START).await?,
-        ])
-    });
-    assert_eq!(taken, [true, false, true]);
     let id = Uuid::from_u128(1);
     let asked = Asked {
         install: "acme".into(),
@@ -202,14 +192,13 @@ async fn a_home_has_one_job_that_runs_again_when_it_is_wanted_meanwhile(
     assert_eq!(write!(bench.store, |tx| tx.pending_for(id)), 0);
 }
 
-/// Keys of deliveries go after two days, the rest with everything that is old; what has a job stays.
+/// Questions go after three days, the rest with everything that is old; what has a job stays.
 #[rstest]
 #[tokio::test]
 async fn small_rows_go_with_age(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     let bench = Bench::new(on).await;
     let keep = Duration::from_hours(24 * 30);
     write!(bench.store, |tx| async move {
-        tx.take_delivery("a", START).await?;
         let id = tx.open_home(Uuid::from_u128(1), "acme", "U1", START).await?;
         tx.queue_home(id, "h:1", 5, START).await?;
         tx.open_home(Uuid::from_u128(2), "acme", "U2", START).await?;
@@ -220,8 +209,8 @@ async fn small_rows_go_with_age(#[values(Backend::Sqlite, Backend::Postgres)] on
         tx.ask(Uuid::from_u128(4), &asked).await
     });
     let after = |hours: u64| START.plus(Duration::from_hours(hours)).plus(Duration::from_millis(1));
-    assert_eq!(bench.store.sweep(after(47), keep).await.unwrap().small, 0);
-    assert_eq!(bench.store.sweep(after(48), keep).await.unwrap().small, 2, "the key and the question");
+    assert_eq!(bench.store.sweep(after(71), keep).await.unwrap().small, 0);
+    assert_eq!(bench.store.sweep(after(72), keep).await.unwrap().small, 1, "the question");
     assert_eq!(
         bench.store.sweep(after(24 * 30), keep).await.unwrap().small,
         2,

@@ -32,7 +32,7 @@ impl Story {
     }
 
     /// Works off what is due until `look` is content.
-    pub(crate) async fn until(&self, what: &str, look: impl Fn() -> bool) {
+    pub(crate) async fn until_worked(&self, what: &str, look: impl Fn() -> bool) {
         let end = Instant::now() + LIMIT;
         loop {
             self.deliver().await;
@@ -51,7 +51,7 @@ impl Story {
 
     /// The same, while time passes: the chat platform's pacing lets cards through.
     pub(crate) async fn in_time(&self, what: &str, look: impl Fn() -> bool) {
-        self.until(what, || {
+        self.until_worked(what, || {
             self.advance(Duration::from_millis(50));
             look()
         })
@@ -70,7 +70,7 @@ impl Story {
 
     /// Waits until a stream tells of each of these tasks.
     pub(crate) async fn streams_of(&self, tasks: &[&str]) {
-        self.until("streams", || {
+        self.until_worked("streams", || {
             let streams = self.a2a.streams();
             tasks.iter().all(|task| streams.iter().any(|stream| stream == task))
         })
