@@ -6,7 +6,7 @@ use crate::world::story::serve;
 use countersign::bridge::ports::{ChatError, ChatPlatform, Marks, Person, PressedBy};
 use countersign::chat::slack::{Slack, SlackSettings};
 use countersign::cli::machine::{MachineClock, MachineIds};
-use countersign::domain::card::{Card, Control, Status};
+use countersign::domain::card::{Asks, Card, Control, Status};
 use countersign::domain::clock::{Clock, Millis};
 use countersign::domain::form::{Fact, Form, Kind};
 use countersign::domain::ids::CardId;
@@ -148,7 +148,7 @@ fn client(api: &str, token: &str) -> Slack {
 
 fn drawn(slack: &Slack, card: CardId, rev: i64, prompt: &str) -> countersign::bridge::ports::Drawn {
     let status = Status::Open { votes: vec![], needed: 1 };
-    let controls = Card::controls_for(&Kind::Approval, &status);
+    let controls = Card::controls_for(&Kind::Approval, &status, Asks::default());
     let shown = Card {
         form: Form {
             kind: Kind::Approval,
@@ -167,6 +167,7 @@ fn drawn(slack: &Slack, card: CardId, rev: i64, prompt: &str) -> countersign::br
         details_url: None,
         status,
         controls,
+        gated: true,
     };
     let tokens = vec![(Control::Approve, format!("k_a{rev}")), (Control::Deny, format!("k_d{rev}"))];
     slack.draw(&shown, &Marks { card, rev, tokens })
