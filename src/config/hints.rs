@@ -5,7 +5,7 @@ use super::check::Check;
 
 /// Sections and keys that belong to the product but not to this version. `section.key`, or the
 /// section alone.
-const NOT_YET: [&str; 19] = [
+const NOT_YET: [&str; 17] = [
     "oidc",
     "alerts",
     "discord",
@@ -22,8 +22,6 @@ const NOT_YET: [&str; 19] = [
     "group.discord_roles",
     "person.discord",
     "route.mention",
-    "route.confirm",
-    "route.reason_on_deny",
     "route.thread_by",
 ];
 

@@ -17,3 +17,4 @@ pub mod place;
 pub mod policy;
 pub mod routing;
 pub mod text;
+pub mod view;

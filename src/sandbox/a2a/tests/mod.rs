@@ -4,7 +4,6 @@ mod answers;
 mod callers;
 mod listing;
 mod protocol;
-mod rest;
 mod scripts;
 mod shapes;
 mod trouble;
