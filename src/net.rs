@@ -46,6 +46,14 @@ pub fn client(limits: Limits) -> Result<reqwest::Client, reqwest::Error> {
         .build()
 }
 
+/// The time that an answer's `Date` names, in epoch milliseconds; it has whole seconds, so half of one is
+/// added (RFC 9110 §6.6.1).
+#[must_use]
+pub fn date(headers: &reqwest::header::HeaderMap) -> Option<i64> {
+    let text = headers.get(reqwest::header::DATE)?.to_str().ok()?;
+    Some(jiff::fmt::rfc2822::parse(text.trim()).ok()?.timestamp().as_millisecond() + 500)
+}
+
 /// Whether an address is on this machine. Plain http is allowed only there (or where a runtime
 /// says `plain_http = true`).
 #[must_use]

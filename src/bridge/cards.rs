@@ -131,7 +131,7 @@ impl Bridge {
         if let Err(wait) = platform.reserve(&Call::Post { channel: &channel }) {
             return Ok(JobEnd::paced(self.clock.now().plus(wait)));
         }
-        let (rev, view) = (interaction.rev, self.card_of(interaction, &card.install));
+        let (rev, view) = (interaction.rev, self.card_of(interaction, &card.install).await?);
         let Some(drawn) =
             self.draw_and_store(platform, card, interaction, &view, rev, Some(&channel)).await?
         else {
@@ -172,14 +172,11 @@ impl Bridge {
                     .iter()
                     .find(|(c, _)| c == control)
                     .cloned()
-                    .unwrap_or_else(|| (*control, self.new_token("k_")))
+                    .unwrap_or_else(|| (*control, self.new_token()))
             })
             .collect();
         let marks = Marks { card: id, rev, tokens: tokens.clone() };
         let drawn = platform.draw(view, &marks);
-        let mut tokens = tokens;
-        // Drawn only while something is cut; else its token is no control.
-        tokens.retain(|(control, _)| drawn.cut || *control != Control::ShowAll);
         let (cut, now) = (drawn.cut, self.clock.now());
         let digest = interaction.machine.digest.clone();
         let channel = channel.map(ToOwned::to_owned);
@@ -201,8 +198,8 @@ impl Bridge {
         Ok(stored.then_some(drawn))
     }
 
-    pub(super) fn new_token(&self, kind: &str) -> String {
-        format!("{kind}{}", data_encoding::BASE64URL_NOPAD.encode(&self.ids.random()))
+    fn new_token(&self) -> String {
+        format!("k_{}", data_encoding::BASE64URL_NOPAD.encode(&self.ids.random()))
     }
 
     /// A post came back with its message: the card is live, or this message is a second copy.

@@ -13,6 +13,7 @@
 use super::Bridge;
 use super::cards::backoff;
 use super::click::JobEnd;
+use super::incident::due_after;
 use crate::domain::ids::{AnswerId, ClickId};
 use crate::store::jobs::{Job, JobKind};
 use crate::store::{StoreError, Tx};
@@ -79,7 +80,7 @@ impl Bridge {
                 }
                 Err(error) => tracing::warn!(%error, "jobs could not be claimed"),
             }
-            let pause = self.pause().await;
+            let pause = self.until_due().await;
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = woken => {}
@@ -98,7 +99,7 @@ impl Bridge {
     }
 
     /// Until the next job is due, at most the poll's interval.
-    async fn pause(&self) -> Duration {
+    async fn until_due(&self) -> Duration {
         let due = self.store.read(|tx| Box::pin(async move { tx.next_due(&JobKind::ALL).await })).await;
         match due {
             Ok(Some(at)) => at.since(self.clock.now()).clamp(Duration::from_millis(5), POLL),
@@ -165,7 +166,10 @@ impl Bridge {
                     match end {
                         JobEnd::Done if job.kind == JobKind::Answer => end_answer(tx, &job).await,
                         JobEnd::Done => tx.done(&job).await,
-                        JobEnd::Retry { at, error, counted } => tx.retry(&job, at, &error, counted).await,
+                        JobEnd::Retry { at, error, counted } => {
+                            let at = due_after(tx, &job, &error, at).await?;
+                            tx.retry(&job, at, &error, counted).await
+                        }
                         JobEnd::Dead(error) => {
                             tracing::error!(
                                 job = job.id,

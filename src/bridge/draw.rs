@@ -3,10 +3,11 @@
 //! Invariant: the same rows give the same card; nothing is remembered of what was drawn before.
 
 use super::Bridge;
-use crate::domain::card::{Asks, Card, PersonRef, Status};
+use crate::domain::card::{Card, PersonRef, Status};
 use crate::domain::form::Kind;
 use crate::domain::interaction::{How, Sent, State};
-use crate::domain::routing::{Approver, Route, route};
+use crate::domain::routing::{Approver, route};
+use crate::store::StoreError;
 use crate::store::interactions::Interaction;
 
 impl Bridge {
@@ -19,12 +20,16 @@ impl Bridge {
     }
 
     /// The card of an interaction for an install.
-    pub(super) fn card_of(&self, interaction: &Interaction, install: &str) -> Card {
+    pub(super) async fn card_of(&self, interaction: &Interaction, install: &str) -> Result<Card, StoreError> {
         let found = route(&self.rules.routes, &interaction.key, &interaction.form);
-        let status = self.status(interaction, install, found.map_or(1, |route| route.approvals));
-        let asks = found.map_or_else(Asks::default, Route::asks);
-        let controls = Card::controls_for(&interaction.form.kind, &status, asks);
-        Card {
+        let mut status = self.status(interaction, install, found.map_or(1, |route| route.approvals));
+        if let Status::Delivering { by, decision, accepted: false } = &status
+            && self.is_paused(interaction).await?
+        {
+            status = Status::Paused { by: by.clone(), decision: decision.clone() };
+        }
+        let controls = Card::controls_for(&interaction.form.kind, &status);
+        Ok(Card {
             form: interaction.form.clone(),
             agent: interaction.key.agent.clone(),
             runtime: interaction.key.runtime.as_str().to_owned(),
@@ -39,8 +44,13 @@ impl Bridge {
             }),
             status,
             controls,
-            gated: self.rules.require_full_view,
-        }
+        })
+    }
+
+    async fn is_paused(&self, interaction: &Interaction) -> Result<bool, StoreError> {
+        let runtime = interaction.key.runtime.clone();
+        let since = self.store.read(|tx| Box::pin(async move { tx.paused(runtime.as_str()).await })).await?;
+        Ok(since.is_some())
     }
 
     fn status(&self, interaction: &Interaction, install: &str, needed: u32) -> Status {

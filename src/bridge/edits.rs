@@ -47,7 +47,7 @@ impl Bridge {
         if let Err(wait) = platform.reserve(&Call::Edit) {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
-        let view = self.card_of(&interaction, &card.install);
+        let view = self.card_of(&interaction, &card.install).await?;
         let Some(drawn) = self.draw_and_store(&platform, &card, &interaction, &view, rev, None).await? else {
             return Ok(JobEnd::Done);
         };
@@ -131,7 +131,7 @@ impl Bridge {
         if let Err(wait) = platform.reserve(&Call::Post { channel: &at.channel }) {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
-        let view = self.card_of(interaction, &card.install);
+        let view = self.card_of(interaction, &card.install).await?;
         let drawn = platform.draw(&view, &Marks { card: id, rev, tokens: vec![] });
         let to = Destination { channel: at.channel, thread: Some(at.message) };
         match platform.post(&to, &drawn, id, rev).await {

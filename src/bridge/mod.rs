@@ -15,6 +15,8 @@ mod draw;
 mod edits;
 mod effects;
 pub mod explain;
+pub mod findings;
+pub mod incident;
 pub mod notices;
 pub mod observe;
 pub mod operators;
@@ -23,8 +25,6 @@ pub mod ports;
 pub mod reconcile;
 pub mod send;
 pub mod supervisor;
-pub mod take;
-pub mod views;
 
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{Ids, RuntimeName};

@@ -3,6 +3,7 @@
 //! Invariant: no type of a protocol or of a library passes through here. An error says what to do
 //! next (retry when, give up, unauthorized, outcome unknown), so that nobody matches on its text.
 
+pub use super::findings::{Finding, Severity, clock};
 use crate::domain::card::{Card, Control};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Decision, Form};
@@ -12,7 +13,6 @@ use crate::domain::notice::Notice;
 use crate::domain::place::Target;
 pub use crate::domain::place::{Destination, Identity, MessageRef};
 use crate::domain::policy::Standing;
-use crate::domain::view::View;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -59,6 +59,13 @@ pub trait Connector: Send + Sync {
     /// The subjects that have a link now, for a connector that wants them. Takes effect with the
     /// next pass.
     fn linked(&self, _subjects: Vec<Subject>) {}
+
+    /// Looks at address, card, features, credentials and clocks, for `check`; changes nothing. `subject`:
+    /// somebody whose answers would be carried, to see whether the runtime takes the credential.
+    fn examine<'a>(&'a self, subject: Option<&'a Subject>) -> BoxFuture<'a, Vec<Finding>> {
+        let _ = subject;
+        Box::pin(async { vec![] })
+    }
 }
 
 /// Says to a runtime who calls. Made anew for every attempt: never stored, never logged.
@@ -240,20 +247,6 @@ pub trait ChatPlatform: Send + Sync {
     /// Draws a card; pure. Never fails: what does not fit is cut visibly and `cut` says so.
     fn draw(&self, card: &Card, marks: &Marks) -> Drawn;
 
-    /// How many pages everything of this card takes when it is opened in full; at least 1. Pure.
-    fn pages(&self, card: &Card) -> usize {
-        let _ = card;
-        1
-    }
-
-    /// Opens something in front of the person who pressed, at once: it is never queued and never tried
-    /// again, because the right to open it is over in seconds. A platform that opens things in its answer to
-    /// the press has no use for this.
-    fn open<'a>(&'a self, way: &'a WayIn, view: &'a View) -> BoxFuture<'a, Result<(), ChatError>> {
-        let _ = (way, view);
-        Box::pin(async { Err(ChatError::Permanent { code: "opens_nothing".into() }) })
-    }
-
     /// Draws what replaces a card whose state nobody knows any more; pure.
     fn draw_unknown(&self) -> Drawn;
 
@@ -286,6 +279,17 @@ pub trait ChatPlatform: Send + Sync {
 
     /// The members of a user group.
     fn group<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<String>, ChatError>>;
+
+    /// Looks at credentials, rights and clocks, for `check`; changes nothing.
+    fn examine(&self) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(async { vec![] })
+    }
+
+    /// Looks whether a place takes our messages, for `check`; posts nothing.
+    fn examine_place<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Vec<Finding>> {
+        let _ = target;
+        Box::pin(async { vec![] })
+    }
 }
 
 /// A kind of call, for pacing.
@@ -338,19 +342,6 @@ pub struct Pressed {
     /// Whether the pressed message says it is ours.
     pub own_message: bool,
     pub reply: Option<SecretString>,
-    /// How something can be opened in answer to this press.
-    pub way_in: Option<WayIn>,
-    /// What the person typed, where a form was submitted; exactly.
-    pub reason: Option<String>,
-}
-
-/// How something is opened in front of the person who pressed.
-#[derive(Debug, Clone)]
-pub enum WayIn {
-    /// Anew, by the right that came with the press (Slack: `trigger_id`, 3 s, one use).
-    Trigger(SecretString),
-    /// In the place of what is open already, unless that has changed since.
-    Instead { view: String, hash: Option<String> },
 }
 
 /// Who pressed, as the payload says.
@@ -400,7 +391,7 @@ pub enum ChatError {
     /// Credentials or scopes.
     #[error("the platform refuses our credentials: {code} {needed}")]
     Auth { code: String, needed: String },
-    /// The message is gone, or what was open is closed.
+    /// The message is gone.
     #[error("the message is gone: {code}")]
     Gone { code: String },
     /// The message can never be edited again.

@@ -62,6 +62,9 @@ impl Bridge {
             });
         };
 
+        if let Some(put_off) = self.held(job, &claim).await? {
+            return Ok(put_off);
+        }
         // The reading before the attempt, with the identity that sees the task.
         let task = TaskRef {
             task: interaction.key.task.clone(),
@@ -183,6 +186,12 @@ impl Bridge {
                     }
                     // The right was judged with another owner: it is judged again first.
                     let right = if interaction.owner == owner { right } else { Right::Unknown };
+                    // Stopped since it was looked at: nothing leaves, and what its time ends still ends.
+                    let paused = tx.paused(runtime.as_str()).await?.is_some();
+                    if paused && interaction.machine.claim().is_some_and(|claim| claim.ended.is_some()) {
+                        return Ok(None);
+                    }
+                    let right = if paused && right == Right::Allowed { Right::Unknown } else { right };
                     let event = Event::HandOut { answer: answer.id, at: now, right };
                     let effects = bridge.apply(tx, &mut interaction, event, &cause, now).await?;
                     let Some(claim) = interaction.machine.claim().filter(|claim| claim.answer == answer.id)
@@ -334,12 +343,15 @@ impl Bridge {
         )
         .await;
         // Told when it first turns out so, not at every attempt.
-        let told = job.last_error.as_deref().is_some_and(|error| error.starts_with(ATTENTION));
+        let told = job
+            .last_error
+            .as_deref()
+            .is_some_and(|error| error.starts_with(ATTENTION) && !super::incident::is_marked(error));
         let tell = attention_free(claim) && !told;
         if tell { self.notify(claim, Notice::NeedsAttention).await } else { Ok(()) }
     }
 
-    async fn notify(self: &Arc<Self>, claim: &Claim, notice: Notice) -> Result<(), StoreError> {
+    pub(super) async fn notify(self: &Arc<Self>, claim: &Claim, notice: Notice) -> Result<(), StoreError> {
         let bridge = Arc::clone(self);
         let (click, now) = (claim.click, self.clock.now());
         self.store

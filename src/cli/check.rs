@@ -4,97 +4,130 @@
 
 use super::End;
 use super::service::{self, Machine, Service};
-use crate::bridge::ports::ChatError;
-use crate::config::{Config, ProcessEnv};
+use crate::bridge::findings::{Finding, Severity};
+use crate::chat::slack::sign;
+use crate::config::{Config, ProcessEnv, SlackInbound};
 use crate::domain::place::Place;
+use crate::net;
 use anyhow::Result;
+use clap::Args;
+use secrecy::SecretString;
+use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What was found, worst last in importance: an error makes the exit code 1.
-#[derive(Debug, Default)]
-struct Report {
-    errors: usize,
+#[derive(Debug, Args)]
+pub(super) struct Check {
+    /// As JSON: a list of `{severity, about, text, fix}`.
+    #[arg(long)]
+    json: bool,
 }
+
+/// A finding and what it is about.
+#[derive(Debug, Serialize)]
+struct Line {
+    about: String,
+    #[serde(flatten)]
+    finding: Finding,
+}
+
+/// What was found, in the order in which it was looked at.
+#[derive(Debug, Default)]
+struct Report(Vec<Line>);
 
 impl Report {
-    fn ok(what: &str) {
-        println!("ok       {what}");
+    fn add(&mut self, about: impl Into<String>, finding: Finding) {
+        self.0.push(Line { about: about.into(), finding });
     }
 
-    fn warning(what: &str) {
-        println!("warning  {what}");
+    fn all(&mut self, about: &str, findings: Vec<Finding>) {
+        for finding in findings {
+            self.add(about, finding);
+        }
     }
 
-    fn error(&mut self, what: &str) {
-        self.errors += 1;
-        println!("error    {what}");
+    /// Prints everything; an error makes the exit code 1.
+    fn end(&self, as_json: bool) -> Result<End> {
+        if as_json {
+            println!("{}", serde_json::to_string_pretty(&self.0)?);
+        } else {
+            for Line { about, finding } in &self.0 {
+                let fix = finding.fix.as_deref().map(|fix| format!("; {fix}")).unwrap_or_default();
+                println!("{:<8} {about}: {}{fix}", finding.severity.as_str(), finding.text);
+            }
+        }
+        let failed = self.0.iter().any(|line| line.finding.severity == Severity::Error);
+        Ok(if failed { End::Failed } else { End::Done })
     }
 }
 
-pub(super) async fn run(path: &Path) -> Result<End> {
+pub(super) async fn run(path: &Path, command: &Check) -> Result<End> {
     let machine = Machine::real();
     let mut report = Report::default();
+    let file = path.display().to_string();
     let config = match Config::load(path, &ProcessEnv) {
         Ok(config) => config,
         Err(findings) => {
             for finding in &findings.0 {
-                report.error(&finding.to_string());
+                report.add(&file, Finding::error(finding.to_string(), "mend the configuration"));
             }
+            report.end(command.json)?;
             return Ok(End::Usage);
         }
     };
-    Report::ok(&format!("configuration {}", path.display()));
+    report.add("configuration", Finding::ok(&file));
     for warning in config.warnings() {
-        Report::warning(&warning.to_string());
+        report.add("configuration", Finding::warning(warning.to_string(), "see whether that is meant"));
     }
     let store = match service::connect(&config, &machine).await {
         Ok(store) => store,
         Err(error) => {
-            report.error(&format!("{error:#}"));
-            return Ok(End::Failed);
+            report.add("database", Finding::error(format!("{error:#}"), "mend database.url, or start it"));
+            return report.end(command.json);
         }
     };
     if store.message_prefix().await.is_err() {
-        report.error("the database is not migrated: run `countersign migrate` (or `run`, which does it)");
-        return Ok(End::Failed);
+        let fix = "run `countersign migrate` (or `run`, which does it)";
+        report.add("database", Finding::error("it is not migrated", fix));
+        return report.end(command.json);
     }
-    Report::ok(&format!("database {}", config.database.url));
+    report.add("database", Finding::ok(config.database.url.to_string()));
     let service = match Service::build(config, store, &machine).await {
         Ok(service) => service,
         Err(error) => {
-            report.error(&format!("{error:#}"));
-            return Ok(End::Failed);
+            report.add("service", Finding::error(format!("{error:#}"), "mend what is named"));
+            return report.end(command.json);
         }
     };
     chats(&service, &mut report).await;
-    runtimes(&service, &mut report).await;
+    for slack in &service.config.slack {
+        report.all(&format!("slack {}", slack.name), way_in(&service, slack, &machine).await);
+    }
+    let somebody = service.config.persons.first().map(|person| person.subject.clone());
+    for (runtime, connector) in &service.bridge.connectors {
+        report.all(&format!("runtime {runtime}"), connector.examine(somebody.as_ref()).await);
+    }
+    for pause in service.bridge.pauses().await? {
+        let since = pause.since.rfc3339();
+        let text = format!("answers to `{}` are paused since {since}", pause.runtime);
+        report.add("incident", Finding::warning(text, "`countersign resume` sends them"));
+    }
     for alert in service.bridge.store.read(|tx| Box::pin(async move { tx.alerts().await })).await? {
-        Report::warning(&format!("alert since {}: {}", alert.since.rfc3339(), alert.text));
+        let text = format!("since {}: {}", alert.since.rfc3339(), alert.text);
+        report.add("alert", Finding::warning(text, "it ends with its cause"));
     }
     service.bridge.store.close().await;
-    Ok(if report.errors == 0 { End::Done } else { End::Failed })
+    report.end(command.json)
 }
 
 async fn chats(service: &Service, report: &mut Report) {
     for (install, platform) in &service.bridge.platforms {
-        match platform.identify().await {
-            Ok(identity) => {
-                Report::ok(&format!("slack {install}: app {}, realm {}", identity.app_id, identity.realm()));
-                if !identity.can_search {
-                    Report::warning(&format!(
-                        "slack {install}: without the history scopes a post whose answer was lost may come twice"
-                    ));
-                }
-            }
-            Err(ChatError::Auth { code, needed }) => {
-                report.error(&format!("slack {install}: the bot token is refused ({code} {needed})"));
-                continue;
-            }
-            Err(error) => {
-                report.error(&format!("slack {install}: {error}"));
-                continue;
-            }
+        let findings = platform.examine().await;
+        let refused = findings.iter().all(|finding| finding.severity == Severity::Error);
+        report.all(&format!("slack {install}"), findings);
+        if refused {
+            continue;
         }
         let places: BTreeSet<&Place> = service
             .bridge
@@ -105,30 +138,69 @@ async fn chats(service: &Service, report: &mut Report) {
             .filter(|place| place.install == *install)
             .collect();
         for place in places {
-            match platform.resolve(&place.target).await {
-                Ok(channel) => Report::ok(&format!("{place} is {channel}")),
-                Err(error) => {
-                    report.error(&format!("{place}: {error}; invite the app there or mend the name"));
-                }
-            }
+            report.all(&place.to_string(), platform.examine_place(&place.target).await);
         }
     }
 }
 
-async fn runtimes(service: &Service, report: &mut Report) {
-    for (runtime, connector) in &service.bridge.connectors {
-        if let Err(error) = connector.refresh().await {
-            report.error(&format!("runtime {runtime}: {error}"));
-            continue;
+/// Whether deliveries can arrive: a request signed like Slack's, to our own public address.
+async fn way_in(service: &Service, slack: &crate::config::Slack, machine: &Machine) -> Vec<Finding> {
+    let SlackInbound::Http { signing_secret, .. } = &slack.inbound else {
+        let text =
+            "clicks arrive over Socket Mode; `check` opens no socket, so it cannot tell whether they do";
+        return vec![Finding::ok(text)];
+    };
+    let Some(public) = &service.config.server.public_url else {
+        return vec![Finding::warning(
+            "server.public_url is not set, so it cannot be looked at whether Slack's deliveries arrive",
+            "set it",
+        )];
+    };
+    vec![knock(&public.page("/slack/events"), signing_secret, machine).await]
+}
+
+/// Slack asks like this whether an address is ours (Slack: `url_verification`); it has no effect.
+async fn knock(at: &str, secret: &SecretString, machine: &Machine) -> Finding {
+    let challenge = data_encoding::HEXLOWER.encode(&machine.ids.random());
+    let body = json!({ "type": "url_verification", "challenge": challenge }).to_string();
+    let now = machine.clock.now().0 / 1000;
+    let Ok(client) = net::client(machine.limits) else {
+        return Finding::error("the system's trust store cannot be read", "install the CA certificates");
+    };
+    let sent = client
+        .post(at)
+        .header("content-type", "application/json")
+        .header("x-slack-request-timestamp", now.to_string())
+        .header("x-slack-signature", sign(secret, now, body.as_bytes()))
+        .body(body)
+        .send()
+        .await;
+    let answer = match sent {
+        Ok(answer) => answer,
+        Err(_) => {
+            return Finding::warning(
+                format!("nothing answers at {at}"),
+                "start the service, and see that the public address leads to server.listen",
+            );
         }
-        match connector.list(None).await {
-            Ok(page) if page.supported => {
-                Report::ok(&format!("runtime {runtime}: {} waiting on the first page", page.readings.len()));
-            }
-            Ok(_) => Report::warning(&format!(
-                "runtime {runtime}: its tasks cannot be listed; it is watched where tasks are registered (POST /api/v1/tasks)"
-            )),
-            Err(error) => report.error(&format!("runtime {runtime}: {error}")),
+    };
+    let status = answer.status().as_u16();
+    let said = answer.bytes().await.ok().and_then(|body| serde_json::from_slice::<Value>(&body).ok());
+    match (status, said.as_ref().and_then(|said| said.get("challenge")).and_then(Value::as_str)) {
+        (200, Some(echo)) if echo == challenge => {
+            Finding::ok(format!("a delivery signed like Slack's is taken at {at}"))
         }
+        (401, _) => Finding::error(
+            format!("{at} refuses our own signature"),
+            "another configuration runs there: compare signing_secret",
+        ),
+        (404 | 405, _) => Finding::error(
+            format!("{at} is not served there (http {status})"),
+            "see that the proxy passes /slack/ on to server.listen",
+        ),
+        (status, _) => Finding::error(
+            format!("what answers at {at} is not this service (http {status})"),
+            "see where the public address leads",
+        ),
     }
 }

@@ -13,8 +13,10 @@ mod keys;
 pub mod machine;
 mod migrate;
 mod open;
+mod pause;
 mod run;
 pub mod service;
+mod slack;
 
 use crate::config::{Config, ProcessEnv};
 use anyhow::Result;
@@ -49,7 +51,11 @@ enum Command {
     /// Try everything without an account: stand-ins of Slack and of a runtime, and the service, on this machine.
     Demo(demo::Demo),
     /// Look at the configuration, the database, the chat platforms and the runtimes, and say what is wrong.
-    Check,
+    Check(check::Check),
+    /// Stop sending answers, to one runtime or to all. Clicks are kept; it survives a restart.
+    Pause(pause::Pause),
+    /// Send answers again; what was kept goes out at once.
+    Resume(pause::Pause),
     /// List what is open: where it is shown, who may answer.
     Open(open::Open),
     /// Say why somebody may answer an interaction, or not.
@@ -63,6 +69,9 @@ enum Command {
     /// The outbox.
     #[command(subcommand)]
     Jobs(jobs::Jobs),
+    /// The Slack app.
+    #[command(subcommand)]
+    Slack(slack::SlackCommand),
     /// Print an example configuration or its JSON Schema.
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -130,7 +139,10 @@ async fn dispatch(cli: Cli) -> Result<End> {
         Command::Demo(demo) => demo::run(demo).await,
         Command::Audit(audit::Audit::Verify(verify)) if verify.file.is_some() => audit::verify_file(&verify),
         Command::Run => with(&path, run::run).await,
-        Command::Check => check::run(&path).await,
+        Command::Check(check) => check::run(&path, &check).await,
+        Command::Slack(command) => with(&path, |config| async move { slack::run(&config, &command) }).await,
+        Command::Pause(pause) => with(&path, |config| pause::run(config, pause, true)).await,
+        Command::Resume(pause) => with(&path, |config| pause::run(config, pause, false)).await,
         Command::Open(open) => with(&path, |config| open::run(config, open)).await,
         Command::Explain(explain) => with(&path, |config| explain::run(config, explain)).await,
         Command::Audit(audit) => with(&path, |config| audit::run(config, audit)).await,

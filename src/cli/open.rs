@@ -2,6 +2,7 @@
 
 use super::End;
 use super::service::{self, Machine, Service};
+use crate::bridge::incident::{EVERY, Pause};
 use crate::config::Config;
 use crate::domain::ids::InteractionId;
 use crate::domain::interaction::State;
@@ -24,6 +25,7 @@ pub(super) async fn run(config: Config, command: Open) -> Result<End> {
     let machine = Machine::real();
     let store = service::connect(&config, &machine).await?;
     let service = Service::build(config, store, &machine).await?;
+    let pauses = service.bridge.pauses().await?;
     let mut after = InteractionId(Uuid::nil());
     let mut all = vec![];
     loop {
@@ -38,15 +40,20 @@ pub(super) async fn run(config: Config, command: Open) -> Result<End> {
             let id = interaction.id;
             let cards =
                 service.bridge.store.read(|tx| Box::pin(async move { tx.cards_of(id).await })).await?;
-            all.push(describe(&service, &interaction, &cards));
+            all.push(describe(&service, &interaction, &cards, &pauses));
         }
     }
     all.sort_by_key(|row| row.get("opened").and_then(Value::as_str).map(ToOwned::to_owned));
     if command.json {
         println!("{}", serde_json::to_string_pretty(&all)?);
-    } else if all.is_empty() {
-        println!("nothing is open");
     } else {
+        for pause in &pauses {
+            let whom = if pause.runtime == EVERY { "every runtime" } else { &pause.runtime };
+            println!("answers to {whom} are paused since {}", pause.since.rfc3339());
+        }
+        if all.is_empty() {
+            println!("nothing is open");
+        }
         for row in &all {
             let text = |key: &str| row.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
             let list = |key: &str| {
@@ -71,10 +78,12 @@ pub(super) async fn run(config: Config, command: Open) -> Result<End> {
     Ok(End::Done)
 }
 
-fn describe(service: &Service, interaction: &Interaction, cards: &[CardRow]) -> Value {
+fn describe(service: &Service, interaction: &Interaction, cards: &[CardRow], pauses: &[Pause]) -> Value {
     let found = route(&service.bridge.rules.routes, &interaction.key, &interaction.form);
     let approvers: Vec<&str> =
         found.map(|r| r.approvers.iter().map(Approver::as_str).collect()).unwrap_or_default();
+    let runtime = interaction.key.runtime.as_str();
+    let paused = pauses.iter().any(|pause| pause.runtime == runtime || pause.runtime == EVERY);
     let state = match &interaction.machine.state {
         State::Open if interaction.machine.votes.is_empty() => "open".to_owned(),
         State::Open => format!(
@@ -82,6 +91,7 @@ fn describe(service: &Service, interaction: &Interaction, cards: &[CardRow]) -> 
             interaction.machine.votes.len(),
             found.map_or(1, |route| route.approvals)
         ),
+        State::Answering(claim) if paused => format!("answering as {}, paused", claim.subject),
         State::Answering(claim) => format!("answering as {}", claim.subject),
         State::Settled { how, .. } => how.outcome().as_str().to_owned(),
     };
@@ -94,6 +104,7 @@ fn describe(service: &Service, interaction: &Interaction, cards: &[CardRow]) -> 
         "kind": interaction.form.kind,
         "title": interaction.form.title,
         "state": state,
+        "paused": paused,
         "opened": interaction.opened.rfc3339(),
         "approvers": approvers,
         "places": cards.iter().map(|card| format!("{} ({})", card.place, card.state.as_str())).collect::<Vec<_>>(),

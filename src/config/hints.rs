@@ -5,7 +5,7 @@ use super::check::Check;
 
 /// Sections and keys that belong to the product but not to this version. `section.key`, or the
 /// section alone.
-const NOT_YET: [&str; 17] = [
+const NOT_YET: [&str; 19] = [
     "oidc",
     "alerts",
     "discord",
@@ -22,6 +22,8 @@ const NOT_YET: [&str; 17] = [
     "group.discord_roles",
     "person.discord",
     "route.mention",
+    "route.confirm",
+    "route.reason_on_deny",
     "route.thread_by",
 ];
 

@@ -33,10 +33,6 @@ pub(super) struct Raw {
     approvals: Option<u32>,
     /// Whether the person the agent works for may answer. Default `true`.
     self_approval: Option<bool>,
-    /// Whether `Approve` asks once more before it counts. Default `false`.
-    confirm: Option<bool>,
-    /// Whether a denial needs a reason; `Deny` without one is then not offered. Default `false`.
-    reason_on_deny: Option<bool>,
 }
 
 /// What a route is for.
@@ -90,16 +86,7 @@ impl Raw {
                 "add a group to approvers, or remove self_approval".into(),
             );
         }
-        Route {
-            when,
-            to: places,
-            fallback,
-            approvers,
-            approvals,
-            self_approval,
-            confirm: self.confirm.unwrap_or(false),
-            reason_on_deny: self.reason_on_deny.unwrap_or(false),
-        }
+        Route { when, to: places, fallback, approvers, approvals, self_approval }
     }
 }
 

@@ -17,4 +17,3 @@ pub mod place;
 pub mod policy;
 pub mod routing;
 pub mod text;
-pub mod view;

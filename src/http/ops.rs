@@ -6,6 +6,7 @@
 
 use super::Http;
 use super::api::authorize;
+use crate::bridge::incident::EVERY;
 use crate::bridge::operators::Lack;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -44,6 +45,14 @@ pub(super) fn open() -> Router<Arc<Http>> {
 }
 
 async fn metrics(State(http): State<Arc<Http>>) -> Response {
+    // Read when asked: every replica says the same.
+    if let Ok(Ok(pauses)) = tokio::time::timeout(PATIENCE, http.bridge.pauses()).await {
+        for runtime in http.bridge.connectors.keys() {
+            let paused = pauses.iter().any(|pause| pause.runtime == *runtime || pause.runtime == EVERY);
+            metrics::gauge!("countersign_paused", "runtime" => runtime.clone())
+                .set(f64::from(u8::from(paused)));
+        }
+    }
     let text = http.metrics.render();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

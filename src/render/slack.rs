@@ -3,10 +3,6 @@
 //! Texts in a `.mrkdwn` context are neutralised by the caller and escaped by the template; values
 //! of type [`Markup`] (mentions, dates, checked addresses) are Slack markup of ours and stay.
 
-mod views;
-
-pub use views::{Confirm, ViewText};
-
 use super::{Context, Known, Markup, known};
 use serde::Serialize;
 
@@ -30,13 +26,11 @@ pub(super) fn all() -> Vec<Known> {
         known::<Unknown>(),
         known::<NoticeText>(),
         known::<CommandAnswer>(),
-        known::<Confirm>(),
-        known::<ViewText>(),
     ]
 }
 
 /// Every `status` of a card.
-const STATUSES: [&str; 4] = ["open", "read_only", "delivering", "ended"];
+const STATUSES: [&str; 5] = ["open", "read_only", "delivering", "paused", "ended"];
 const KINDS: [&str; 4] = ["approval", "question", "connection", "unknown"];
 const OUTCOMES: [&str; 9] =
     ["approved", "denied", "answered", "connected", "declined", "canceled", "failed", "elsewhere", "gone"];
@@ -88,7 +82,9 @@ impl Context for Text {
         let mut samples = vec![];
         for head in Head::samples() {
             for by in [None, Some(markup("<@U0DANA>".into()))] {
-                for decision in if head.status == "delivering" { &DECISIONS[..] } else { &[""] } {
+                for decision in
+                    if ["delivering", "paused"].contains(&head.status) { &DECISIONS[..] } else { &[""] }
+                {
                     samples.push(Self {
                         kind: head.kind,
                         status: head.status,
@@ -197,12 +193,10 @@ impl Context for Cut {
 
 /// What the card says about itself; may be empty.
 #[derive(Debug, Clone, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "five independent facts for one template")]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts for one template")]
 pub struct Notes {
     pub arguments_withheld: bool,
     pub cut: bool,
-    /// While something is cut, Approve needs that all of it was opened.
-    pub gated: bool,
     pub read_only: bool,
     /// The card still takes answers.
     pub open: bool,
@@ -213,14 +207,13 @@ impl Context for Notes {
     const NAME: &'static str = "slack/notes.txt";
     fn samples() -> Vec<Self> {
         let mut samples = vec![];
-        for bits in 0..32_u8 {
+        for bits in 0..16_u8 {
             for kind in KINDS {
                 samples.push(Self {
                     arguments_withheld: bits & 1 > 0,
                     cut: bits & 2 > 0,
                     read_only: bits & 4 > 0,
                     open: bits & 8 > 0,
-                    gated: bits & 16 > 0,
                     kind,
                 });
             }
@@ -265,14 +258,10 @@ impl Context for State {
         let mut samples = vec![base.clone()];
         for by in [None, Some(markup("<@U0DANA>".into()))] {
             for accepted in [false, true] {
-                for decision in DECISIONS {
-                    samples.push(Self {
-                        status: "delivering",
-                        by: by.clone(),
-                        accepted,
-                        decision,
-                        ..base.clone()
-                    });
+                for (status, decision) in
+                    ["delivering", "paused"].into_iter().flat_map(|s| DECISIONS.map(|decision| (s, decision)))
+                {
+                    samples.push(Self { status, by: by.clone(), accepted, decision, ..base.clone() });
                 }
             }
             for outcome in OUTCOMES {
@@ -344,7 +333,7 @@ impl Context for Button {
     const NAME: &'static str = "slack/button.txt";
     fn samples() -> Vec<Self> {
         let mut samples = vec![];
-        for control in ["approve", "approve_confirmed", "deny", "deny_reason", "show_all", "withdraw"] {
+        for control in ["approve", "deny", "withdraw"] {
             samples.push(Self { control, about: None });
             samples.push(Self { control, about: Some("ci / deploy".into()) });
         }
@@ -379,8 +368,6 @@ pub struct NoticeText {
     pub groups: Vec<String>,
     /// The account as an operator writes it.
     pub user: String,
-    /// What the person typed stands below.
-    pub given_back: bool,
 }
 
 impl NoticeText {
@@ -396,7 +383,6 @@ impl NoticeText {
             at: markup(String::new()),
             groups: vec![],
             user: String::new(),
-            given_back: false,
         }
     }
 }
@@ -453,14 +439,11 @@ impl Context for NoticeText {
             "self_approval",
             "could_not_check",
             "must_view",
-            "needs_reason",
-            "outdated",
-            "press_again",
-            "opens_later",
             "unknown_control",
             "not_installed",
             "still_trying",
             "needs_attention",
+            "paused",
         ] {
             samples.push(Self::plain(notice));
         }
@@ -470,9 +453,6 @@ impl Context for NoticeText {
             }
             samples.push(Self { why, ..Self::plain("vote_voided") });
         }
-        let given_back = |sample: &Self| Self { given_back: true, ..sample.clone() };
-        let with_words: Vec<Self> = samples.iter().map(given_back).collect();
-        samples.extend(with_words);
         samples
     }
 }

@@ -109,8 +109,8 @@ fn tests() -> BTreeMap<String, BTreeSet<Case>> {
     let mut found = BTreeMap::new();
     walk(&root().join("src/lib.rs"), "lib", &mut found);
     walk(&root().join("tests/it/main.rs"), "it", &mut found);
-    // This file speaks of cases in general.
-    found.retain(|name, _| !name.starts_with("it::cases::"));
+    // This file speaks of cases in general; and a file that is two modules is listed once.
+    found.retain(|name, _| !name.starts_with("it::cases::") && !name.contains("_over_rest::"));
     found
 }
 

@@ -123,15 +123,121 @@ async fn the_audit_log_is_exported_and_verified(#[values(Backend::Sqlite, Backen
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn check_says_what_is_wrong(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     let story = Story::begin(on).await;
-    let (code, out, err) = run(&story, &["check"]).await;
-    assert_eq!(code, 0, "{out}{err}");
-    assert!(out.contains("slack:acme:#releases is C0RELEASES"), "{out}");
-    assert!(out.contains("route[1].approvers"), "the route without approvers is warned of: {out}");
     let token = countersign::sandbox::slack::acme::BOT_TOKEN;
-    story.slack.token(token, countersign::sandbox::slack::TokenState::Revoked);
+    let lines = async || -> (i32, String) {
+        story.at_the_machines_time();
+        let (code, out, err) = run(&story, &["check"]).await;
+        (code, out + &err)
+    };
+    let (code, out) = lines().await;
+    assert_eq!(code, 0, "{out}");
+    for line in [
+        "ok       slack acme: a delivery signed like Slack's is taken at http://127.0.0.1",
+        "ok       slack:acme:#releases: is C0RELEASES",
+        "ok       slack acme: app A",
+        "ok       runtime prod: agent release, JSONRPC at http://127.0.0.1",
+        "ok       runtime prod: 0 waiting on the first page",
+        "ok       runtime prod: takes the credential of answers",
+    ] {
+        assert!(out.contains(line), "{line}: {out}");
+    }
+    assert!(out.contains("route[1].approvers"), "the route without approvers is warned of: {out}");
+
+    story.advance(Duration::from_mins(20));
     let (code, out, _) = run(&story, &["check"]).await;
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("refuses our own signature"), "the service's clock is another: {out}");
+
+    story.slack.scope(token, "usergroups:read", false);
+    story.slack.scope(token, "channels:history", false);
+    let (_, out) = lines().await;
+    assert!(out.contains("warning  slack acme: without the scope usergroups:read, user groups"), "{out}");
+    assert!(out.contains("without the scope channels:history, a post whose answer was lost"), "{out}");
+    story.slack.scope(token, "chat:write", false);
+    let (code, out) = lines().await;
+    assert_eq!(code, 1);
+    assert!(out.contains("error    slack acme: the scope chat:write is missing"), "{out}");
+    story.slack.scope(token, "chat:write", true);
+
+    story.a2a.set_auth(vec![], std::collections::BTreeMap::new());
+    let (code, out) = lines().await;
+    assert_eq!(code, 1);
+    assert!(out.contains("error    runtime prod: the runtime refuses our credentials"), "{out}");
+    story.a2a.set_card(
+        "release",
+        countersign::sandbox::a2a::CardSpec {
+            interfaces: Some(serde_json::json!([{"url": "https://elsewhere.example/a2a",
+            "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}])),
+            ..countersign::sandbox::a2a::CardSpec::default()
+        },
+    );
+    let (_, out) = lines().await;
+    assert!(out.contains("allow_origins"), "{out}");
+
+    story.slack.token(token, countersign::sandbox::slack::TokenState::Revoked);
+    let (code, out) = lines().await;
     assert_eq!(code, 1);
     assert!(out.contains("error    slack acme: the bot token is refused"), "{out}");
+    let (_, out, _) = run(&story, &["check", "--json"]).await;
+    let found: Value = serde_json::from_str(&out).unwrap();
+    let refused = found.as_array().unwrap().iter().find(|line| line["about"] == "slack acme").unwrap();
+    assert_eq!(refused["severity"], "error");
+    assert!(refused["fix"].is_string());
+    story.end().await;
+}
+
+/// The manifest says how clicks arrive, as the configuration does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_manifest_of_the_slack_app() {
+    let story = Story::begin(Backend::Sqlite).await;
+    let (code, out, err) = run(&story, &["slack", "manifest"]).await;
+    assert_eq!(code, 0, "{err}");
+    let made: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        made["settings"]["interactivity"]["request_url"],
+        format!("http://{}/slack/interactivity", story.address)
+    );
+    assert_eq!(run(&story, &["slack", "manifest", "acme"]).await.1, out);
+    let (code, _, err) = run(&story, &["slack", "manifest", "other"]).await;
+    assert_eq!(code, 2);
+    assert!(err.contains("there are: acme"), "{err}");
+    story.end().await;
+}
+
+/// The incident stop from another process; unknown names are usage errors.
+#[rstest]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_are_paused_and_resumed(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let story = Story::begin(on).await;
+    for command in ["pause", "resume"] {
+        let (code, _, err) = run(&story, &[command, "nobody"]).await;
+        assert_eq!(code, 2, "{err}");
+    }
+    let (code, out, _) = run(&story, &["resume"]).await;
+    assert_eq!((code, out.as_str()), (0, "answers to every runtime were not paused\n"));
+    let (ask, card) = story.asked("deploy_service").await;
+    let (code, out, err) = run(&story, &["pause", "prod"]).await;
+    assert_eq!((code, out.as_str()), (0, "answers to runtime prod are paused; clicks are kept\n"), "{err}");
+    story.presses("U0DANA", &card, "Approve").await;
+    story.deliver().await;
+    assert_eq!(story.recorded(&ask), []);
+    let (_, out, _) = run(&story, &["open"]).await;
+    assert!(out.contains("answers to prod are paused since") && out.contains(", paused  "), "{out}");
+    let (_, out, _) = run(&story, &["open", "--json"]).await;
+    let open: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(open[0]["paused"], true);
+    let (code, out, _) = run(&story, &["pause"]).await;
+    assert_eq!(code, 0);
+    assert!(out.starts_with("answers to every runtime are paused"), "{out}");
+    assert!(out.contains("1 were given before and wait"), "{out}");
+    assert!(run(&story, &["pause"]).await.1.contains("already paused"));
+    let (code, _, err) = run(&story, &["resume", "prod"]).await;
+    assert_eq!(code, 1, "every runtime still is");
+    assert!(err.contains("without a name"), "{err}");
+    let (code, out, _) = run(&story, &["resume"]).await;
+    assert_eq!((code, out.as_str()), (0, "answers to every runtime are sent again; 1 waited\n"));
+    story.pass(Duration::from_secs(31)).await;
+    assert_eq!(story.recorded(&ask).len(), 1);
     story.end().await;
 }
 

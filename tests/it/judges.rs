@@ -61,28 +61,37 @@ fn we_judge_as_slack_sdk_does(#[case] later: i64, #[case] accepted: bool) {
 }
 
 /// A2A cases 13, 14, 22, 24, 25, 30 and 55, server side: the official client reads our stand-in and means the same.
+#[rstest]
 #[tokio::test]
-async fn the_official_client_understands_our_stand_in() {
+async fn the_official_client_understands_our_stand_in(
+    #[values(a2a::Binding::JsonRpc, a2a::Binding::HttpJson)] binding: a2a::Binding,
+) {
     net::init();
     let world = A2aWorld::new(Setup {
         auth: vec![AuthMode::Header { name: "Nylorun-Subject".into(), key: "key".into() }],
         watchers: BTreeMap::from([("watch".to_owned(), Watch::All)]),
         ..Setup::default()
     });
-    world.switch(|switches| switches.foreign = Foreign::Allowed);
+    world.switch(|switches| {
+        switches.foreign = Foreign::Allowed;
+        switches.bindings = vec![binding];
+    });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = a2a::router(Arc::clone(&world));
     #[expect(clippy::disallowed_methods, reason = "a test's own server; it ends with the test's runtime")]
     tokio::spawn(async move { axum::serve(listener, router).await });
     // The judge is a blocking child: the server needs this thread.
-    tokio::task::spawn_blocking(move || official_client(&world, &format!("http://{address}/a2a/release")))
-        .await
-        .unwrap();
+    tokio::task::spawn_blocking(move || {
+        let named = if binding == a2a::Binding::JsonRpc { "JSONRPC" } else { "HTTP+JSON" };
+        official_client(&world, &format!("http://{address}/a2a/release"), named);
+    })
+    .await
+    .unwrap();
 }
 
-fn official_client(world: &A2aWorld, url: &str) {
-    let mut client = A2aSdkClient::start(url, "JSONRPC");
+fn official_client(world: &A2aWorld, url: &str, binding: &str) {
+    let mut client = A2aSdkClient::start(url, binding);
     let extension = json!({ "A2A-Extensions": INTERACTIONS_V1 });
     let with = |more: Value| {
         let mut headers = extension.clone();
@@ -94,7 +103,7 @@ fn official_client(world: &A2aWorld, url: &str) {
         "Authorization": "Bearer key", "Nylorun-Subject": "dana@example.com", "Nylorun-Scopes": "sessions:own",
     }));
     let card = client.ask(&json!({ "do": "card" }));
-    assert_eq!(card["result"]["supportedInterfaces"][0]["protocolBinding"], "JSONRPC", "{card}");
+    assert_eq!(card["result"]["supportedInterfaces"][0]["protocolBinding"], binding, "{card}");
 
     let open = world.open(Open::new("owner@example.com", Ask::approval("ci", "deploy")));
     let asked =

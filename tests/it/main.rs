@@ -23,7 +23,13 @@ mod store_conformance;
 #[cfg(test)]
 mod story_a2a_sdk;
 #[cfg(test)]
+#[expect(clippy::duplicate_mod, reason = "the same stories over the other binding")]
+#[path = "story_a2a_sdk.rs"]
+mod story_a2a_sdk_over_rest;
+#[cfg(test)]
 mod story_approval;
+#[cfg(test)]
+mod story_incident;
 #[cfg(test)]
 mod story_people;
 #[cfg(test)]
@@ -31,9 +37,11 @@ mod story_rest;
 #[cfg(test)]
 mod story_trouble;
 #[cfg(test)]
-mod story_views;
-#[cfg(test)]
 mod wire_a2a;
+#[cfg(test)]
+#[expect(clippy::duplicate_mod, reason = "the same cases over the other binding")]
+#[path = "wire_a2a.rs"]
+mod wire_a2a_over_rest;
 #[cfg(test)]
 mod wire_slack;
 #[cfg(test)]

@@ -1,4 +1,6 @@
 //! A2A conformance cases over the whole system, one test each. On SQLite: nothing here depends on the database.
+//!
+//! This file is two modules: `wire_a2a` over JSON-RPC, `wire_a2a_over_rest` over HTTP+JSON.
 
 use crate::world::database::Backend;
 use crate::world::logs;
@@ -16,12 +18,21 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// The binding of this module.
+fn binding() -> a2a::Binding {
+    if module_path!().ends_with("_over_rest") { a2a::Binding::HttpJson } else { a2a::Binding::JsonRpc }
+}
+
 async fn begin() -> Story {
-    Story::begin(Backend::Sqlite).await
+    with(Wants::default()).await
 }
 
 async fn with(wants: Wants) -> Story {
-    Story::with(Backend::Sqlite, wants).await
+    on(Backend::Sqlite, wants).await
+}
+
+async fn on(backend: Backend, wants: Wants) -> Story {
+    Story::with(backend, Wants { binding: binding(), ..wants }).await
 }
 
 /// Short limits, so that an answer that never comes is given up quickly in real time.
@@ -46,12 +57,21 @@ async fn watch_for(story: &Story, seconds: u64) {
 #[tokio::test]
 async fn a2a_case_1_the_tenant_is_in_every_request() {
     let story = begin().await;
-    let at = |binding: &str, version: &str| json!({"url": format!("http://{}/a2a/release", story.sandbox), "protocolBinding": binding, "protocolVersion": version});
-    let mut chosen = at("JSONRPC", "1.0.3");
+    story.a2a.switch(|switches| switches.bindings = vec![a2a::Binding::JsonRpc, a2a::Binding::HttpJson]);
+    let at = |binding: &str, version: &str| {
+        let below = if binding == "HTTP+JSON" { "/rest" } else { "" };
+        let url = format!("http://{}/a2a/release{below}", story.sandbox);
+        json!({"url": url, "protocolBinding": binding, "protocolVersion": version})
+    };
+    let (first, second) = match binding() {
+        a2a::Binding::JsonRpc => ("JSONRPC", "HTTP+JSON"),
+        a2a::Binding::HttpJson => ("HTTP+JSON", "JSONRPC"),
+    };
+    let mut chosen = at(first, "1.0.3");
     chosen["tenant"] = "blue".into();
-    let mut later = at("JSONRPC", "1.0");
+    let mut later = at(second, "1.0");
     later["tenant"] = "red".into();
-    let interfaces = json!([at("GRPC", "1.0"), at("JSONRPC", "0.3"), chosen, later]);
+    let interfaces = json!([at("GRPC", "1.0"), at(first, "0.3"), chosen, later]);
     let tenant = Some("blue".to_owned());
     story.a2a.set_card("release", CardSpec { interfaces: Some(interfaces), tenant, ..CardSpec::default() });
     let (ask, card) = story.asked("deploy_service").await;
@@ -62,6 +82,8 @@ async fn a2a_case_1_the_tenant_is_in_every_request() {
         let sent = story.a2a.requests_of(method);
         assert!(!sent.is_empty(), "{method}");
         assert!(sent.iter().all(|one| one.param("/tenant") == Some(&json!("blue"))), "{method}: {sent:#?}");
+        let by_rest = binding() == a2a::Binding::HttpJson;
+        assert!(sent.iter().all(|one| one.line.contains("/release/rest/blue/") == by_rest), "{sent:#?}");
     }
     story.end().await;
 }
@@ -73,7 +95,7 @@ async fn a2a_case_1_no_tenant_where_there_is_none() {
     let (_, card) = story.asked("deploy_service").await;
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
-    assert!(story.a2a.requests().iter().all(|one| one.body.pointer("/params/tenant").is_none()));
+    assert!(story.a2a.requests().iter().all(|one| one.param("/tenant").is_none()));
     story.end().await;
 }
 
@@ -106,7 +128,7 @@ async fn a2a_case_8_listed_and_registered_is_one_card(
     #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
     #[values(true, false)] registered_first: bool,
 ) {
-    let story = Story::begin(on).await;
+    let story = self::on(on, Wants::default()).await;
     let ask = story.asks("deploy_service");
     if registered_first {
         story.a2a.unlist(&ask.task_id, true);
@@ -225,7 +247,7 @@ async fn a2a_case_19_what_is_written_under_a_card_is_no_answer() {
     assert!(story.a2a.requests_of("SendMessage").is_empty());
     assert_eq!(story.recorded(&ask), []);
     assert_eq!(story.recorded(&question), []);
-    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
     story.end().await;
 }
 
@@ -254,7 +276,7 @@ async fn a2a_case_22_the_next_interaction_is_shown_and_the_old_one_not_answered(
     assert_eq!(story.told("U0DANA").len(), 1);
     let second = story.card(RELEASES);
     assert!(story.reads(&second).contains("second"));
-    assert_eq!(story.buttons(&second), ["Approve", "Deny", "Deny with reason…"]);
+    assert_eq!(story.buttons(&second), ["Approve", "Deny"]);
     story.end().await;
 }
 
@@ -267,7 +289,7 @@ async fn a2a_case_26_killed_before_the_reply(
     #[case] sent: bool,
     #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
 ) {
-    let mut story = Story::with(on, hasty()).await;
+    let mut story = self::on(on, hasty()).await;
     let (ask, card) = story.asked("deploy_service").await;
     if sent {
         story.a2a.faults().add(Rule::next("SendMessage", LOST));
@@ -427,14 +449,14 @@ async fn a2a_case_51_absence_that_is_contradicted_closes_nothing() {
     let (ask, card) = story.asked("deploy_service").await;
     story.a2a.unlist(&ask.task_id, true);
     watch_for(&story, 30).await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
     for _ in 0..3 {
         story.a2a.faults().add(Rule::next("GetTask", Fault::Refuse { error: "-32001".into() }));
         story.advance(Duration::from_secs(11));
         story.tick().await;
         story.advance(Duration::from_secs(11));
         story.tick().await;
-        assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "{}", story.reads(&card));
+        assert_eq!(story.buttons(&card), ["Approve", "Deny"], "{}", story.reads(&card));
     }
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
@@ -453,7 +475,7 @@ async fn a2a_case_52_a_state_that_stays_old_brings_the_buttons_back() {
     watch_for(&story, 20).await;
     assert!(story.buttons(&card).is_empty(), "not within 30 s: {}", story.reads(&card));
     watch_for(&story, 60).await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "{}", story.reads(&card));
+    assert_eq!(story.buttons(&card), ["Approve", "Deny"], "{}", story.reads(&card));
     let events: Vec<String> = story.audit().await.into_iter().map(|row| row.event).collect();
     assert!(events.iter().any(|event| event == "reopened"), "{events:?}");
     watch_for(&story, 60).await;
@@ -628,12 +650,7 @@ async fn a2a_case_70_two_watched_subjects() {
         })
         .await;
     watch_for(&story, 60).await;
-    assert_eq!(
-        story.buttons(of_kim),
-        ["Approve", "Deny", "Deny with reason…"],
-        "absence closes nothing: {}",
-        story.reads(of_kim)
-    );
+    assert_eq!(story.buttons(of_kim), ["Approve", "Deny"], "absence closes nothing: {}", story.reads(of_kim));
     assert!(story.a2a.end(&kim.task_id, State::Canceled, None));
     watch_for(&story, 10).await;
     assert!(story.reads(of_kim).contains("canceled"), "{}", story.reads(of_kim));

@@ -506,14 +506,15 @@ class Handler(DefaultRequestHandler):
 # --- Putting it together -------------------------------------------------------------------------------------------
 
 
-def card(base):
+def card(base, bindings=("JSONRPC", "HTTP+JSON")):
+    interfaces = {"JSONRPC": "a2a", "HTTP+JSON": "rest"}
     return AgentCard(
         name="Release agent",
         description="Ships builds; asks before it does.",
         version="1",
         supported_interfaces=[
-            AgentInterface(url=f"{base}/a2a", protocol_binding="JSONRPC", protocol_version="1.0"),
-            AgentInterface(url=f"{base}/rest", protocol_binding="HTTP+JSON", protocol_version="1.0"),
+            AgentInterface(url=f"{base}/{interfaces[binding]}", protocol_binding=binding, protocol_version="1.0")
+            for binding in bindings
         ],
         capabilities=AgentCapabilities(
             streaming=True,
@@ -528,12 +529,13 @@ def card(base):
 
 def application(options, base):
     agent, store, configs = Agent(), Tasks(options), InMemoryPushNotificationConfigStore()
+    named = card(base, options.binding or ("JSONRPC", "HTTP+JSON"))
     client = httpx.AsyncClient(trust_env=False, timeout=5)
     handler = Handler(
         options,
         agent,
         store,
-        agent_card=card(base),
+        agent_card=named,
         push_config_store=configs,
         push_sender=BasePushNotificationSender(client, configs),
     )
@@ -543,7 +545,7 @@ def application(options, base):
         Route("/control/end", handler.control_end, methods=["POST"]),
         Route("/control/answer", handler.control_answer, methods=["POST"]),
         Route("/control/dump", handler.control_dump, methods=["GET"]),
-        *create_agent_card_routes(card(base), cache_control="public, max-age=60"),
+        *create_agent_card_routes(named, cache_control="public, max-age=60"),
         *create_jsonrpc_routes(handler, "/a2a", context_builder=contexts),
         # Last: with a tenant in the path they would take every address.
         *create_rest_routes(handler, context_builder=contexts, path_prefix="/rest"),
@@ -571,6 +573,7 @@ def main():
     options.add_argument("--audience")
     options.add_argument("--any-time", action="store_true", help="do not hold a JWT's times against this machine's clock")
     options.add_argument("--foreign", choices=["allowed", "not-found"], default="allowed")
+    options.add_argument("--binding", action="append", choices=["JSONRPC", "HTTP+JSON"], help="what the card names; default both")
     options.add_argument("--dedupe", choices=["yes", "no"], default="yes")
     options = options.parse_args()
     logging.getLogger("a2a").setLevel(logging.CRITICAL)  # refused requests are what the tests ask for

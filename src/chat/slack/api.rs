@@ -34,6 +34,8 @@ pub(super) struct Answer {
     pub(super) body: Value,
     /// The token's scopes, from the header `X-OAuth-Scopes`.
     pub(super) scopes: Option<Vec<String>>,
+    /// What time Slack says it is, in epoch milliseconds.
+    pub(super) date: Option<i64>,
 }
 
 impl Answer {
@@ -60,36 +62,12 @@ impl Api {
         self.send(method, arguments).await
     }
 
-    /// The same with a deadline of its own, for what is of no use later.
-    pub(super) async fn call_within(
-        &self,
-        method: Method,
-        arguments: Value,
-        deadline: Duration,
-    ) -> Result<Answer, ChatError> {
-        self.reserve(method, None).map_err(|after| ChatError::Paced { after })?;
-        self.send_within(method, arguments, Some(deadline)).await
-    }
-
     /// Makes a call whose right was taken before, unless the method was parked meanwhile.
     pub(super) async fn send(&self, method: Method, arguments: Value) -> Result<Answer, ChatError> {
-        self.send_within(method, arguments, None).await
-    }
-
-    async fn send_within(
-        &self,
-        method: Method,
-        arguments: Value,
-        deadline: Option<Duration>,
-    ) -> Result<Answer, ChatError> {
         if let Some(after) = self.pace.parked_for(&self.install, method.name()) {
             return Err(ChatError::Paced { after });
         }
         let request = self.client.post(format!("{}/{}", self.base, method.name()));
-        let request = match deadline {
-            Some(deadline) => request.timeout(deadline),
-            None => request,
-        };
         let request = match self.bearer() {
             Some(bearer) => request.header(AUTHORIZATION, bearer),
             None => return Err(ChatError::Auth { code: "token_malformed".into(), needed: String::new() }),
@@ -113,6 +91,7 @@ impl Api {
         let status = response.status();
         let retry_after = retry_after(response.headers());
         let scopes = scopes(response.headers());
+        let date = crate::net::date(response.headers());
         if status == StatusCode::TOO_MANY_REQUESTS {
             return Err(self.parked(method, retry_after));
         }
@@ -122,7 +101,7 @@ impl Api {
         let body = serde_json::from_slice::<Value>(&bytes).unwrap_or_default();
         let code = body.get("error").and_then(Value::as_str).filter(|code| !code.is_empty());
         match (body.get("ok").and_then(Value::as_bool), code) {
-            (Some(true), _) if status.is_success() => Ok(Answer { body, scopes }),
+            (Some(true), _) if status.is_success() => Ok(Answer { body, scopes, date }),
             (Some(false), Some("ratelimited" | "rate_limited")) => Err(self.parked(method, retry_after)),
             (Some(false), Some(code)) if !status.is_server_error() => {
                 tracing::warn!(install = self.install, method = method.name(), code, "slack refused a call");

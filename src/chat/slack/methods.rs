@@ -12,6 +12,7 @@ pub(super) enum Method {
     PostEphemeral,
     Delete,
     OpenConversation,
+    ConversationInfo,
     ListConversations,
     History,
     Replies,
@@ -26,6 +27,28 @@ pub(super) enum Method {
 }
 
 impl Method {
+    /// Every method we call.
+    pub(super) const ALL: [Self; 18] = [
+        Self::AuthTest,
+        Self::BotsInfo,
+        Self::PostMessage,
+        Self::Update,
+        Self::PostEphemeral,
+        Self::Delete,
+        Self::OpenConversation,
+        Self::ConversationInfo,
+        Self::ListConversations,
+        Self::History,
+        Self::Replies,
+        Self::UserInfo,
+        Self::GroupMembers,
+        Self::Permalink,
+        Self::OpenView,
+        Self::UpdateView,
+        Self::PublishView,
+        Self::OpenSocket,
+    ];
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::AuthTest => "auth.test",
@@ -35,6 +58,7 @@ impl Method {
             Self::PostEphemeral => "chat.postEphemeral",
             Self::Delete => "chat.delete",
             Self::OpenConversation => "conversations.open",
+            Self::ConversationInfo => "conversations.info",
             Self::ListConversations => "conversations.list",
             Self::History => "conversations.history",
             Self::Replies => "conversations.replies",

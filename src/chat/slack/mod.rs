@@ -11,10 +11,12 @@
 mod api;
 mod blocks;
 mod delivery;
+mod doctor;
 mod errors;
 mod events;
 mod inbound;
 mod limits;
+mod manifest;
 mod messages;
 mod methods;
 mod notices;
@@ -23,30 +25,29 @@ mod people;
 mod places;
 mod profile;
 mod render;
+mod scopes;
 mod signature;
 pub mod socket;
 mod tell;
-mod views;
 
 #[cfg(test)]
 mod rules;
 
 pub use delivery::{Delivery, Read, Way};
 pub use events::{Command, Event};
-pub use inbound::{Inbound, Interactivity, Submitted, is_ssl_check, parse_payload};
+pub use inbound::{Inbound, Interactivity, is_ssl_check, parse_payload};
+pub use manifest::manifest;
 pub use signature::{EmptySecret, Refused, Verifier, sign};
-pub use views::blank_reason;
 
 use crate::bridge::ports::{
-    Call, ChatError, ChatPlatform, Destination, Drawn, Identity, Marks, MessageRef, Person, PressedBy,
-    Profile, WayIn,
+    Call, ChatError, ChatPlatform, Destination, Drawn, Finding, Identity, Marks, MessageRef, Person,
+    PressedBy, Profile,
 };
 use crate::domain::card::Card;
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{CardId, Platform};
 use crate::domain::notice::Notice;
 use crate::domain::place::Target;
-use crate::domain::view::View;
 use crate::pace::Pace;
 use crate::render::Templates;
 use api::Api;
@@ -144,14 +145,6 @@ impl ChatPlatform for Slack {
         render::card(&self.templates, card, marks)
     }
 
-    fn pages(&self, card: &Card) -> usize {
-        views::pages(&self.templates, card)
-    }
-
-    fn open<'a>(&'a self, way: &'a WayIn, view: &'a View) -> BoxFuture<'a, Result<(), ChatError>> {
-        Box::pin(self.open_view(way, view))
-    }
-
     fn draw_unknown(&self) -> Drawn {
         render::unknown(&self.templates)
     }
@@ -193,6 +186,14 @@ impl ChatPlatform for Slack {
 
     fn group<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<String>, ChatError>> {
         Box::pin(self.group_members(id))
+    }
+
+    fn examine(&self) -> BoxFuture<'_, Vec<Finding>> {
+        Box::pin(self.look_at_install())
+    }
+
+    fn examine_place<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Vec<Finding>> {
+        Box::pin(self.look_at_place(target))
     }
 }
 

@@ -79,6 +79,7 @@ fn refusals_say_what_to_do_next() {
         Notice::NotInstalled,
         Notice::StillTrying,
         Notice::NeedsAttention,
+        Notice::Paused,
     ];
     insta::assert_snapshot!(notices.iter().map(said).collect::<Vec<_>>().join("\n"), @r"
     This was already approved by `kim[@]example[.]com` (<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>). Nothing was sent for you.
@@ -97,11 +98,12 @@ fn refusals_say_what_to_do_next() {
     You may not answer this. Nobody may answer it here; ask your operators.
     The agent works for you, and here its owner may not answer. Ask another approver.
     It could not be checked whether you may answer, so nothing was sent. Press again in a minute.
-    This card does not show everything, so nothing was sent. Open Show all first, to its last page; then Approve works for you. Deny works without it.
+    This card does not show everything, so it cannot be approved from here yet. Deny works; to approve, use the runtime's own interface.
     This button is no longer known, so nothing was sent. Look for a newer message.
     Countersign is not installed here, so nothing was sent. Ask your operators.
     Your answer is kept. The runtime does not answer yet; it is tried again until it is delivered or ends otherwise.
     Your answer is kept. Operators have to mend the connection to the runtime first; they have been told.
+    Your answer is kept. Operators have paused answers to this runtime; it will be sent when they resume.
     ");
 }
 
@@ -118,7 +120,7 @@ fn every_reason_of_the_state_machine_has_its_own_words() {
     You have no vote here to take back.
     The earlier votes could not be checked just now, so nothing was counted. Press again in a moment.
     Your right to answer was lost before the answer could be delivered, so it does not count. Ask your operators.
-    The runtime could not be reached in time, so your answer was not delivered. Press again if it is still needed.
+    Your answer could not be delivered in time, so it does not count. Press again if it is still needed.
     Your answer was not taken: the runtime lets only the person the agent works for answer. Ask that person.
     Your answer was not taken: the runtime does not accept you as somebody who may answer. Ask your operators.
     The runtime did not take your answer and still waits. Press again.

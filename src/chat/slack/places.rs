@@ -65,7 +65,7 @@ impl Slack {
         Ok(known)
     }
 
-    async fn ask_app(&self, bot_id: Option<&str>) -> Result<String, ChatError> {
+    pub(super) async fn ask_app(&self, bot_id: Option<&str>) -> Result<String, ChatError> {
         let unknown = || ChatError::Permanent { code: "app_id_unknown".into() };
         let bot = bot_id.ok_or_else(unknown)?;
         let answer = self.api.call(Method::BotsInfo, json!({"bot": bot})).await?;

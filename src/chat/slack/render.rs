@@ -9,10 +9,9 @@
 //! value is drawn so that it cannot pass for a fact); the agent's words in a box below "Agent says";
 //! names in code spans; a short piece at the end of the notification's text.
 
-use super::blocks::{Blocks, Button, Confirm};
+use super::blocks::{Blocks, Button};
 use super::limits::{
-    BUTTON, CONFIRM_BUTTON, CONFIRM_TEXT, CONFIRM_TITLE, HEADER, LABEL, MESSAGE, NAME, REASON, SECTION, TEXT,
-    TEXT_FOREIGN, cap, cost, fit, share, short, split,
+    BUTTON, HEADER, LABEL, MESSAGE, REASON, SECTION, TEXT, TEXT_FOREIGN, cap, cost, fit, share, short, split,
 };
 use super::people::{address, moment, name, person, person_in_text};
 use crate::bridge::ports::{Drawn, Marks};
@@ -21,10 +20,10 @@ use crate::domain::form::{Form, Kind};
 use crate::domain::interaction::Outcome;
 use crate::domain::text::{is_blank, line, visible};
 use crate::render::Templates;
+use crate::render::slack::Button as ButtonWords;
 use crate::render::slack::{
     Asked, AskedOption, Cut, Facts, Foot, Head, Notes, Reason, State, Text, Unknown, Words,
 };
-use crate::render::slack::{Button as ButtonWords, Confirm as ConfirmWords};
 use slack_morphism::prelude::SlackBlockButtonStyle;
 
 /// People named in one line, at most; more are counted by the number beside them.
@@ -37,6 +36,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
     let state = pen.state();
     let reason = pen.reason();
     let foot = pen.foot();
+    let buttons = |pen: &Pen<'_>| pen.buttons(marks);
     let label = templates.render(&Words { empty: false });
     let nothing = templates.render(&Words { empty: true });
 
@@ -45,7 +45,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
         [&head, &label, &nothing, &reason, &pen.notes(true)].map(|text| cost(text)).iter().sum::<usize>()
             + state.len()
             + foot.len()
-            + pen.buttons(marks, true).iter().map(Button::cost).sum::<usize>();
+            + buttons(&pen).iter().map(|button| cost(&button.label) + cost(&button.spoken)).sum::<usize>();
     let rest = MESSAGE.saturating_sub(fixed);
     let (facts, words) = (pen.facts(), pen.words());
     let facts_cost = facts.iter().map(|fact| cost(fact) + 1).sum::<usize>();
@@ -72,7 +72,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
     body.section(notes.clone());
     body.markup(state.clone());
     body.section(reason.clone());
-    body.buttons(pen.buttons(marks, cut));
+    body.buttons(buttons(&pen));
     body.context(foot);
 
     let mut compact = Blocks::new(Some(format!("{ids}:c")));
@@ -85,7 +85,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
         compact.section(part);
     }
     compact.markup(state);
-    compact.buttons(pen.buttons(marks, cut));
+    compact.buttons(buttons(&pen));
 
     Drawn { text: pen.text(), body: body.done(), compact: compact.done(), cut }
 }
@@ -108,9 +108,9 @@ pub(super) fn unknown(templates: &Templates) -> Drawn {
 }
 
 /// One card with the words for it.
-pub(super) struct Pen<'a> {
-    pub(super) templates: &'a Templates,
-    pub(super) card: &'a Card,
+struct Pen<'a> {
+    templates: &'a Templates,
+    card: &'a Card,
 }
 
 impl Pen<'_> {
@@ -119,6 +119,7 @@ impl Pen<'_> {
             Status::Open { .. } => "open",
             Status::ReadOnly => "read_only",
             Status::Delivering { .. } => "delivering",
+            Status::Paused { .. } => "paused",
             Status::Ended { .. } => "ended",
         }
     }
@@ -149,7 +150,8 @@ impl Pen<'_> {
         let (mut by, mut decision, mut votes, mut needed) = (None, "", 0, 1);
         match &self.card.status {
             Status::Open { votes: cast, needed: of } => (votes, needed) = (cast.len(), *of),
-            Status::Delivering { by: who, decision: what, .. } => {
+            Status::Delivering { by: who, decision: what, .. }
+            | Status::Paused { by: who, decision: what } => {
                 (by, decision) = (Some(person_in_text(who)), chosen(what));
             }
             Status::Ended { by: Some(who), .. } => by = Some(person_in_text(who)),
@@ -178,7 +180,7 @@ impl Pen<'_> {
     }
 
     /// Title, agent and the runtime's fields, one entry each.
-    pub(super) fn facts(&self) -> Vec<String> {
+    fn facts(&self) -> Vec<String> {
         let own = [("title", &self.card.form.title), ("agent", &self.card.agent)];
         let given = self.card.facts().iter().map(|fact| (fact.label.as_str(), &fact.value));
         let entries = own.into_iter().filter(|(_, value)| !is_blank(value)).chain(given);
@@ -199,7 +201,7 @@ impl Pen<'_> {
     }
 
     /// The agent's words: the prompt, and the questions of a form with all their options.
-    pub(super) fn words(&self) -> String {
+    fn words(&self) -> String {
         let Form { prompt, questions, .. } = &self.card.form;
         let mut words = visible(prompt);
         for (at, question) in questions.iter().enumerate() {
@@ -227,11 +229,10 @@ impl Pen<'_> {
 
     fn notes(&self, cut: bool) -> String {
         let open = matches!(self.card.status, Status::Open { .. });
-        let read_only = matches!(self.card.status, Status::ReadOnly) || open && !self.card.is_answerable();
+        let read_only = matches!(self.card.status, Status::ReadOnly) || open && self.card.controls.is_empty();
         let notes = Notes {
             arguments_withheld: self.card.form.arguments_withheld && self.card.form.kind == Kind::Approval,
             cut,
-            gated: self.card.gated,
             read_only,
             open,
             kind: self.kind(),
@@ -264,6 +265,10 @@ impl Pen<'_> {
                 state.by = Some(person(by));
                 state.decision = chosen(decision);
                 state.accepted = *accepted;
+            }
+            Status::Paused { by, decision } => {
+                state.by = Some(person(by));
+                state.decision = chosen(decision);
             }
             Status::Ended { outcome, rejected, by, elsewhere_by, elsewhere_what, at, .. } => {
                 state.by = by.as_ref().map(person).or_else(|| elsewhere_by.as_deref().map(name));
@@ -300,46 +305,20 @@ impl Pen<'_> {
         self.templates.render(&foot)
     }
 
-    /// What it is about, in few words.
-    pub(super) fn about(&self) -> Option<String> {
+    fn buttons(&self, marks: &Marks) -> Vec<Button> {
         let about = [&self.card.form.title, &self.card.agent].map(|text| line(text));
-        about.into_iter().find(|text| !text.is_empty())
-    }
-
-    fn confirm(&self, about: Option<&String>) -> Confirm {
-        let words = |part, most| {
-            let about = about.map(|about| short(about, NAME));
-            let agent = short(&line(&self.card.agent), NAME);
-            short(&line(&self.templates.render(&ConfirmWords { part, about, agent })), most)
-        };
-        Confirm {
-            title: words("title", CONFIRM_TITLE),
-            text: words("text", CONFIRM_TEXT),
-            yes: words("confirm", CONFIRM_BUTTON),
-            no: words("cancel", CONFIRM_BUTTON),
-        }
-    }
-
-    fn buttons(&self, marks: &Marks, cut: bool) -> Vec<Button> {
-        let about = self.about();
-        let drawn = self.card.controls.iter().filter(|control| cut || **control != Control::ShowAll);
-        let controls = drawn.filter_map(|control| {
+        let about = about.into_iter().find(|text| !text.is_empty());
+        let controls = self.card.controls.iter().filter_map(|control| {
             let token = marks.tokens.iter().find(|(of, _)| of == control).map(|(_, token)| token.clone())?;
             let words = |about| self.templates.render(&ButtonWords { control: control.as_str(), about });
             let (action, style) = match control {
-                Control::Approve | Control::ApproveConfirmed => {
-                    ("cs.approve", Some(SlackBlockButtonStyle::Primary))
-                }
+                Control::Approve => ("cs.approve", Some(SlackBlockButtonStyle::Primary)),
                 Control::Deny => ("cs.deny", Some(SlackBlockButtonStyle::Danger)),
-                Control::DenyReason => ("cs.deny_reason", None),
-                Control::ShowAll => ("cs.show_all", None),
                 Control::Withdraw => ("cs.withdraw", None),
             };
             let label = short(&line(&words(None)), BUTTON);
             let spoken = short(&line(&words(about.clone())), BUTTON);
-            let asks = *control == Control::ApproveConfirmed;
-            let confirm = asks.then(|| self.confirm(about.as_ref()));
-            Some(Button { action, label, spoken, token, style, confirm })
+            Some(Button { action, label, spoken, token, style })
         });
         controls.collect()
     }

@@ -35,6 +35,13 @@ pub(crate) struct Known {
     card: Option<(Url, Option<HeaderValue>)>,
 }
 
+impl Known {
+    /// Where the card is that is in use.
+    pub(crate) fn card_at(&self) -> Option<&Url> {
+        self.card.as_ref().map(|(at, _)| at)
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     known: Option<Arc<Known>>,

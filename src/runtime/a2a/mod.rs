@@ -12,6 +12,7 @@ mod call;
 mod card;
 mod compose;
 mod discovery;
+mod doctor;
 mod errors;
 mod interactions;
 mod list;
@@ -32,14 +33,16 @@ mod jwt_tests;
 #[cfg(test)]
 mod list_tests;
 #[cfg(test)]
+mod rest_tests;
+#[cfg(test)]
 mod shape_tests;
 
 pub use interactions::URI;
 pub use settings::{A2aSettings, Address, QuestionPart, Watch};
 
 use crate::bridge::ports::{
-    Answered, Carrier, Compose, Composed, Connector, ConnectorError, Outgoing, Page, TaskReading, TaskRef,
-    TaskState,
+    Answered, Carrier, Compose, Composed, Connector, ConnectorError, Finding, Outgoing, Page, TaskReading,
+    TaskRef, TaskState,
 };
 use crate::domain::clock::Clock;
 use crate::domain::ids::{InteractionKey, RuntimeName, Subject};
@@ -202,6 +205,10 @@ impl Connector for A2aConnector {
 
     fn refresh(&self) -> BoxFuture<'_, Result<(), ConnectorError>> {
         self.discovery.refresh(&self.wire).boxed()
+    }
+
+    fn examine<'a>(&'a self, subject: Option<&'a Subject>) -> BoxFuture<'a, Vec<Finding>> {
+        self.look(subject).boxed()
     }
 
     fn generation(&self) -> u64 {

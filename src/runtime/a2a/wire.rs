@@ -14,7 +14,7 @@ use reqwest::{RequestBuilder, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Largest answer that is read.
@@ -32,6 +32,8 @@ pub(crate) struct Wire {
     fixed: HeaderMap,
     deadline: Duration,
     next_id: AtomicU64,
+    /// How far the runtime's clock was ahead of ours in its last answer, in milliseconds.
+    skew: AtomicI64,
 }
 
 /// A whole answer.
@@ -80,11 +82,24 @@ impl Wire {
         fixed.insert(HeaderName::from_static("a2a-extensions"), HeaderValue::from_static(URI));
         let accept = HeaderValue::from_static("application/json, application/a2a+json");
         fixed.insert(ACCEPT, accept);
-        Ok(Self { http, carrier, clock, fixed, deadline, next_id: AtomicU64::new(1) })
+        Ok(Self {
+            http,
+            carrier,
+            clock,
+            fixed,
+            deadline,
+            next_id: AtomicU64::new(1),
+            skew: AtomicI64::new(i64::MIN),
+        })
     }
 
     pub(crate) fn now(&self) -> Millis {
         self.clock.now()
+    }
+
+    /// How far the runtime's clock is ahead of ours, in milliseconds, as its last answer said.
+    pub(crate) fn skew(&self) -> Option<i64> {
+        Some(self.skew.load(Ordering::Relaxed)).filter(|skew| *skew != i64::MIN)
     }
 
     /// An id for one request, unique in this process.
@@ -108,6 +123,9 @@ impl Wire {
     pub(crate) async fn exchange(&self, request: RequestBuilder, who: HeaderMap) -> Result<Reply, Failure> {
         let request = request.headers(self.fixed.clone()).headers(who).timeout(self.deadline);
         let answer = request.send().await.map_err(|error| failed(&error))?;
+        if let Some(date) = crate::net::date(answer.headers()) {
+            self.skew.store(date - self.now().0, Ordering::Relaxed);
+        }
         read(answer).await
     }
 }

@@ -2,6 +2,7 @@
 
 use super::error::Refusal;
 use super::hooks::When;
+use super::switches::Binding;
 use super::world::A2aWorld;
 use super::{INTERACTIONS_V1, faulty, record};
 use axum::extract::{Path, State};
@@ -22,9 +23,9 @@ pub struct CardSpec {
     pub name: Option<String>,
     pub description: String,
     pub version: String,
-    /// `supportedInterfaces` as they are to appear; default: the JSON-RPC one of this agent.
+    /// `supportedInterfaces` as they are to appear; default: one for each binding that is served.
     pub interfaces: Option<Value>,
-    /// The default interface's `tenant`; every request must carry it then.
+    /// The default interfaces' `tenant`; every request must carry it then.
     pub tenant: Option<String>,
     pub streaming: bool,
     pub push: bool,
@@ -56,15 +57,17 @@ impl Default for CardSpec {
 }
 
 impl CardSpec {
-    fn json(&self, agent: &str, origin: &str) -> Value {
-        let interfaces = self.interfaces.clone().unwrap_or_else(|| {
-            let mut interface = json!({"url": format!("{origin}/a2a/{agent}"), "protocolBinding": "JSONRPC",
-                "protocolVersion": "1.0"});
+    fn json(&self, agent: &str, origin: &str, bindings: &[Binding]) -> Value {
+        let interface = |binding: &Binding| {
+            let below = if *binding == Binding::HttpJson { "/rest" } else { "" };
+            let mut interface = json!({"url": format!("{origin}/a2a/{agent}{below}"),
+                "protocolBinding": binding, "protocolVersion": "1.0"});
             if let Some(tenant) = &self.tenant {
                 interface["tenant"] = tenant.as_str().into();
             }
-            json!([interface])
-        });
+            interface
+        };
+        let interfaces = self.interfaces.clone().unwrap_or_else(|| bindings.iter().map(interface).collect());
         let mut extensions = Vec::new();
         if self.declared {
             extensions
@@ -116,7 +119,7 @@ fn answer(world: &A2aWorld, agent: &str, headers: &HeaderMap) -> Response {
     };
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     let origin = world.origin.clone().unwrap_or_else(|| format!("http://{host}"));
-    let body = card.json(agent, &origin).to_string();
+    let body = card.json(agent, &origin, &world.switches().bindings).to_string();
     let tag =
         format!("\"{}\"", HEXLOWER.encode(digest(&SHA256, body.as_bytes()).as_ref().get(..8).unwrap_or(&[])));
     let mut response = if matches(headers, &tag) {

@@ -118,9 +118,9 @@ impl A2aError {
         Self::new(code, "Scripted by the sandbox")
     }
 
-    fn details(&self) -> Vec<Value> {
+    fn details(&self, reason: Option<&str>) -> Vec<Value> {
         let mut details = Vec::new();
-        if let Some(reason) = self.code.row().3 {
+        if let Some(reason) = reason {
             let mut info = json!({"@type": "type.googleapis.com/google.rpc.ErrorInfo",
                 "reason": reason, "domain": "a2a-protocol.org"});
             if !self.metadata.is_empty() {
@@ -143,7 +143,7 @@ impl A2aError {
     /// The `error` member of a JSON-RPC answer.
     pub(super) fn to_rpc(&self) -> Value {
         let mut error = json!({"code": self.code.number(), "message": self.message});
-        let details = self.details();
+        let details = self.details(self.code.row().3);
         if !details.is_empty() {
             error["data"] = Value::Array(details);
         }
@@ -151,15 +151,21 @@ impl A2aError {
     }
 
     /// Status, content type and body on HTTP+JSON.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the HTTP+JSON binding comes next"))]
     pub(super) fn to_rest(&self, style: ErrorStyle) -> (u16, &'static str, Value) {
         let (_, status, name, reason) = self.code.row();
+        // Over JSON-RPC the code says it; here several share a status, and the official server names these.
+        let reason = reason.or(match self.code {
+            Code::Method => Some("METHOD_NOT_FOUND"),
+            Code::Envelope | Code::Parse => Some("INVALID_REQUEST"),
+            Code::Internal => Some("INTERNAL_ERROR"),
+            _ => None,
+        });
         match style {
             ErrorStyle::GoogleRpc => (
                 status,
                 "application/json",
                 json!({"error": {"code": status, "status": name, "message": self.message,
-                    "details": self.details()}}),
+                    "details": self.details(reason)}}),
             ),
             ErrorStyle::ProblemJson => {
                 let slug = reason.unwrap_or("INTERNAL").to_ascii_lowercase().replace('_', "-");

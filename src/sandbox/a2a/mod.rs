@@ -14,7 +14,7 @@
 //! within `stale_reads_ms` of an answer is served the status of before (a lagging replica); the
 //! answer to the sender is always current.
 //!
-//! Operations (`ops`) know nothing of a binding; `rpc` is the JSON-RPC one.
+//! Operations (`ops`) know nothing of a binding; `rpc` is the JSON-RPC one, `rest` the HTTP+JSON one.
 
 mod answer;
 mod auth;
@@ -30,6 +30,7 @@ mod ops;
 mod params;
 mod record;
 mod render;
+mod rest;
 mod rpc;
 mod script;
 mod switches;
@@ -44,12 +45,12 @@ pub use jwt::Jwks;
 pub use model::{Accepted, Ask, Decision, InteractionView, Phase, State, TaskView};
 pub use record::Recorded;
 pub use script::{Elsewhere, Open, Opened};
-pub use switches::{CancelAgain, ErrorStyle, Foreign, Switches, UnknownFilter, WhileWorking};
+pub use switches::{Binding, CancelAgain, ErrorStyle, Foreign, Switches, UnknownFilter, WhileWorking};
 pub use world::{A2aWorld, Setup};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use std::sync::Arc;
 
 /// The extension's name (interactions/v1, "URI").
@@ -58,10 +59,12 @@ pub const INTERACTIONS_V1: &str = "https://docs.nylorun.com/a2a/interactions/v1"
 /// Largest request body the stand-in reads.
 const BODY_LIMIT: usize = 1024 * 1024;
 
-/// The stand-in: `/a2a/{agent}` (JSON-RPC), its card below it, and `/a2a/control/…`.
+/// The stand-in: `/a2a/{agent}` (JSON-RPC), `/a2a/{agent}/rest/…` (HTTP+JSON), the card below it, and
+/// `/a2a/control/…`.
 pub fn router(world: Arc<A2aWorld>) -> Router {
     Router::new()
         .route("/a2a/{agent}", post(rpc::post))
+        .route("/a2a/{agent}/rest/{*path}", any(rest::any))
         .route("/a2a/{agent}/.well-known/agent-card.json", get(card::get))
         .nest("/a2a/control", control::router())
         .layer(DefaultBodyLimit::max(BODY_LIMIT))

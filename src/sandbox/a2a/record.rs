@@ -32,6 +32,8 @@ pub struct Recorded {
     pub jwt: Option<Value>,
     /// The body as JSON, or its text.
     pub body: Value,
+    /// HTTP+JSON: the parameters of body, query and path together, once they could be read.
+    pub params: Option<Value>,
     /// The HTTP status of the runtime's own answer, before any scripted trouble on its way.
     pub status: Option<u16>,
     /// The A2A error, as its JSON-RPC number.
@@ -43,10 +45,11 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// A member of the JSON-RPC parameters, by JSON pointer (`/message/messageId`).
+    /// A member of the operation's parameters, by JSON pointer (`/message/messageId`), whatever the binding.
     #[must_use]
     pub fn param(&self, pointer: &str) -> Option<&Value> {
-        self.body.get("params")?.pointer(pointer)
+        // What was refused unread has its body only, which on HTTP+JSON is the parameters.
+        self.params.as_ref().or_else(|| self.body.get("params")).unwrap_or(&self.body).pointer(pointer)
     }
 }
 
@@ -75,6 +78,7 @@ pub(super) fn begin(
             subject: None,
             jwt: None,
             body,
+            params: None,
             status: None,
             error: None,
             refusal: None,

@@ -6,6 +6,7 @@ use super::auth::{Caller, Identity};
 use super::error::{A2aError, Code, Refusal};
 use super::hooks::When;
 use super::ops::{self, Call};
+use super::switches::Binding;
 use super::world::A2aWorld;
 use super::{INTERACTIONS_V1, faulty, record, render};
 use axum::body::Bytes;
@@ -48,9 +49,16 @@ fn respond(answer: &Value, round_trip: bool) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], render::body(answer, round_trip)).into_response()
 }
 
-enum Refused {
+/// Refused below the protocol, or by it.
+pub(super) enum Refused {
     Http(Refusal),
     A2a(A2aError),
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self::Http(refusal)
+    }
 }
 
 impl From<A2aError> for Refused {
@@ -96,22 +104,10 @@ impl Arrived {
         response
     }
 
-    /// Content type, credential, subject, agent.
-    async fn caller(&self) -> Result<Identity, Refusal> {
-        if !is_json(&self.headers) {
-            return Err(Refusal::new(415, "content_type", "Send application/json."));
-        }
-        let identity = self.world.auth().identify(&self.headers, self.world.now_ms()).await?;
-        record::note_caller(&self.world, self.n, &identity);
-        if !self.world.with(|inner| inner.cards.contains_key(&self.agent)) {
-            return Err(Refusal::new(404, "agent_not_found", "There is no such agent."));
-        }
-        Ok(identity)
-    }
-
     /// Caller, envelope, version, method.
     async fn result(&self) -> Result<Value, Refused> {
-        let identity = self.caller().await.map_err(Refused::Http)?;
+        let at = (self.agent.as_str(), Binding::JsonRpc);
+        let identity = caller(&self.world, at, &self.headers, true, self.n).await?;
         let body = self.body.as_ref();
         let body = body.ok_or_else(|| A2aError::new(Code::Parse, "The body is not JSON"))?;
         let envelope = |message: &str| A2aError::new(Code::Envelope, message);
@@ -131,9 +127,7 @@ impl Arrived {
             Some(Value::Object(params)) => params,
             Some(_) => return Err(A2aError::field("params", "must be an object").into()),
         };
-        if identity.caller == Caller::Watcher && ops::changes(method) {
-            return Err(Refused::Http(Refusal::new(403, "scope_required", "This credential only watches.")));
-        }
+        watches_only(&identity, method)?;
         let call = Call {
             world: &self.world,
             agent: &self.agent,
@@ -144,6 +138,33 @@ impl Arrived {
     }
 }
 
+/// Content type, credential, subject, agent: the same for both bindings.
+pub(super) async fn caller(
+    world: &A2aWorld,
+    (agent, binding): (&str, Binding),
+    headers: &HeaderMap,
+    with_body: bool,
+    n: u64,
+) -> Result<Identity, Refusal> {
+    if with_body && !is_json(headers) {
+        return Err(Refusal::new(415, "content_type", "Send application/json or application/a2a+json."));
+    }
+    let identity = world.auth().identify(headers, world.now_ms()).await?;
+    record::note_caller(world, n, &identity);
+    if !world.with(|inner| inner.cards.contains_key(agent) && inner.switches.bindings.contains(&binding)) {
+        return Err(Refusal::new(404, "agent_not_found", "There is no such agent."));
+    }
+    Ok(identity)
+}
+
+/// A credential that only watches changes nothing.
+pub(super) fn watches_only(identity: &Identity, method: &str) -> Result<(), Refusal> {
+    if identity.caller == Caller::Watcher && ops::changes(method) {
+        return Err(Refusal::new(403, "scope_required", "This credential only watches."));
+    }
+    Ok(())
+}
+
 /// `application/json` or `application/a2a+json`, with or without parameters.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -152,7 +173,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// `A2A-Extensions` is a comma-separated list (A2A 1.0 §3.2.6).
-fn names_extension(headers: &HeaderMap) -> bool {
+pub(super) fn names_extension(headers: &HeaderMap) -> bool {
     headers
         .get_all("a2a-extensions")
         .iter()

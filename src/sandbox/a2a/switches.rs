@@ -37,6 +37,15 @@ pub enum UnknownFilter {
     Ignored,
 }
 
+/// A way to speak to the runtime (A2A 1.0 §5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Binding {
+    #[serde(rename = "JSONRPC")]
+    JsonRpc,
+    #[serde(rename = "HTTP+JSON")]
+    HttpJson,
+}
+
 /// The shape of error bodies on HTTP+JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -50,6 +59,8 @@ pub enum ErrorStyle {
 #[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent switch")]
 pub struct Switches {
+    /// What is served, in the order in which a card names it. A binding that is off is not there.
+    pub bindings: Vec<Binding>,
     pub list_tasks: bool,
     /// A message id answers once; off: every copy counts as a new message.
     pub dedupe: bool,
@@ -83,6 +94,7 @@ pub struct Switches {
 impl Default for Switches {
     fn default() -> Self {
         Self {
+            bindings: vec![Binding::JsonRpc],
             list_tasks: true,
             dedupe: true,
             foreign: Foreign::Allowed,

@@ -8,7 +8,6 @@ mod entities;
 mod jobs;
 mod leases;
 mod model;
-mod openings;
 mod retention;
 mod schema;
 mod small;

@@ -76,6 +76,8 @@ pub(crate) struct Wants {
     /// More text before the first section's tables.
     pub(crate) more: &'static str,
     pub(crate) limits: Limits,
+    /// How the runtime is spoken to.
+    pub(crate) binding: a2a::Binding,
 }
 
 pub(crate) const PEOPLE_AND_ROUTES: &str = r#"
@@ -134,6 +136,7 @@ impl Default for Wants {
             slack: "",
             more: "",
             limits: Limits { connect: Duration::from_secs(2), total: Duration::from_secs(3) },
+            binding: a2a::Binding::JsonRpc,
         }
     }
 }
@@ -180,7 +183,10 @@ impl Story {
             }],
             BTreeMap::from([(WATCH_TOKEN.to_owned(), Watch::All)]),
         );
-        a2a.switch(|switches| switches.foreign = wants.foreign);
+        a2a.switch(|switches| {
+            switches.foreign = wants.foreign;
+            switches.bindings = vec![wants.binding];
+        });
 
         let folder = tempfile::tempdir().unwrap();
         let database = on.fresh().await;
@@ -258,6 +264,11 @@ impl Story {
     /// Moves every clock.
     pub(crate) fn advance(&self, by: Duration) {
         self.hand.fetch_add(i64::try_from(by.as_millis()).unwrap(), Ordering::SeqCst);
+    }
+
+    /// Sets every clock to this machine's, for what another process judges by its own.
+    pub(crate) fn at_the_machines_time(&self) {
+        self.hand.store(countersign::cli::machine::MachineClock.now().0, Ordering::SeqCst);
     }
 
     pub(crate) fn now(&self) -> Millis {

@@ -4,6 +4,7 @@ mod answers;
 mod callers;
 mod listing;
 mod protocol;
+mod rest;
 mod scripts;
 mod shapes;
 mod trouble;
