@@ -205,6 +205,8 @@ impl Bridge {
             JobKind::Post | JobKind::Search => self.post(job).await,
             JobKind::Edit => self.edit(job).await,
             JobKind::Notice => self.tell(job).await,
+            JobKind::Place => self.look_at_place(job).await,
+            JobKind::Spread => self.spread_group(job).await,
         }
     }
 }

@@ -11,6 +11,7 @@ use super::Bridge;
 use super::ports::{ChatPlatform, Identity, PressedBy, Profile};
 use crate::domain::clock::Millis;
 use crate::domain::ids::Subject;
+use crate::domain::place::Spot;
 use crate::domain::policy::{Membership, Standing};
 use crate::domain::routing::{Approver, Route};
 use std::collections::{BTreeSet, HashMap};
@@ -44,6 +45,13 @@ impl People {
         &self.0
     }
 
+    /// The direct messages of a subject, one for each linked account.
+    #[must_use]
+    pub fn spots_of(&self, subject: &Subject) -> Vec<Spot> {
+        let own = self.0.iter().filter(|link| link.subject == *subject);
+        own.map(|link| Spot::slack_user(&link.install, &link.user)).collect()
+    }
+
     /// The chat user of a subject in an install, for mentions.
     #[must_use]
     pub fn user_in(&self, install: &str, subject: &str) -> Option<&str> {
@@ -63,7 +71,7 @@ type ProfileKey = (String, String, Option<String>);
 pub struct Directory {
     identities: Mutex<HashMap<String, Identity>>,
     profiles: Mutex<HashMap<ProfileKey, (Millis, Profile)>>,
-    groups: Mutex<HashMap<GroupKey, (Millis, BTreeSet<String>)>>,
+    groups: Mutex<HashMap<GroupKey, (Millis, Arc<BTreeSet<String>>)>>,
     /// When a finished pass over a runtime was last stored by this process.
     noted: Mutex<HashMap<String, Millis>>,
     /// Which description of each runtime this process has worked with.
@@ -155,30 +163,39 @@ impl Bridge {
     }
 
     async fn membership(&self, platform: &Arc<dyn ChatPlatform>, group: &str, user: &str) -> Membership {
+        match self.members(platform, group).await {
+            Some(members) if members.contains(user) => Membership::Yes,
+            Some(_) => Membership::No,
+            None => Membership::Unknown,
+        }
+    }
+
+    /// The members of a user group, at most `group_max_age` old; `None` when they cannot be read.
+    pub(super) async fn members(
+        &self,
+        platform: &Arc<dyn ChatPlatform>,
+        group: &str,
+    ) -> Option<Arc<BTreeSet<String>>> {
         let key = (platform.install().to_owned(), group.to_owned());
         let now = self.clock.now();
-        let answer = |members: &BTreeSet<String>| {
-            if members.contains(user) { Membership::Yes } else { Membership::No }
-        };
         {
             let groups = self.directory.groups.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((read, members)) = groups.get(&key)
                 && now.since(*read) < self.rules.group_max_age
             {
-                return answer(members);
+                return Some(Arc::clone(members));
             }
         }
         match platform.group(group).await {
             Ok(members) => {
-                let members: BTreeSet<String> = members.into_iter().collect();
-                let membership = answer(&members);
+                let members: Arc<BTreeSet<String>> = Arc::new(members.into_iter().collect());
                 let mut groups = self.directory.groups.lock().unwrap_or_else(PoisonError::into_inner);
-                groups.insert(key, (now, members));
-                membership
+                groups.insert(key, (now, Arc::clone(&members)));
+                Some(members)
             }
             Err(error) => {
                 tracing::warn!(install = platform.install(), group, %error, "a user group could not be read");
-                Membership::Unknown
+                None
             }
         }
     }

@@ -5,6 +5,7 @@
 
 pub mod alerts;
 pub mod audit;
+mod bulletins;
 pub mod cards;
 pub mod carrier;
 pub mod click;
@@ -23,12 +24,16 @@ pub mod operators;
 pub mod places;
 pub mod ports;
 pub mod reconcile;
+mod refused;
+mod seats;
 pub mod send;
+mod spread;
 pub mod supervisor;
 
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{Ids, RuntimeName};
 use crate::domain::interaction::Machine;
+use crate::domain::place::Place;
 use crate::domain::routing::{Group, Route};
 use crate::store::{Store, StoreError};
 use directory::{Directory, People};
@@ -46,6 +51,10 @@ pub struct Rules {
     pub deliver_within: Duration,
     pub group_max_age: Duration,
     pub require_full_view: bool,
+    /// Open interactions that one place shows at once; at least 1.
+    pub max_open_per_place: i64,
+    /// Where operators are told of alerts.
+    pub alerts_to: Vec<Place>,
 }
 
 /// Everything the use cases work with.

@@ -133,6 +133,8 @@ impl Service {
             deliver_within: config.policy.deliver_within,
             group_max_age: config.policy.group_max_age,
             require_full_view: config.policy.require_full_view,
+            max_open_per_place: i64::from(config.policy.max_open_per_place),
+            alerts_to: config.alerts.to.clone(),
         };
         let bridge = Bridge::new(
             store,

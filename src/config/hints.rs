@@ -5,11 +5,9 @@ use super::check::Check;
 
 /// Sections and keys that belong to the product but not to this version. `section.key`, or the
 /// section alone.
-const NOT_YET: [&str; 19] = [
+const NOT_YET: [&str; 15] = [
     "oidc",
-    "alerts",
     "discord",
-    "policy.max_open_per_place",
     "runtime.question_part",
     "runtime.connect_pages",
     "runtime.protocol",
@@ -21,10 +19,8 @@ const NOT_YET: [&str; 19] = [
     "slack.subject",
     "group.discord_roles",
     "person.discord",
-    "route.mention",
     "route.confirm",
     "route.reason_on_deny",
-    "route.thread_by",
 ];
 
 /// Notes an unknown key at a path; `id` is its `section.key`, `known` what could stand there.

@@ -40,7 +40,7 @@ macro_rules! claim {
         concat!(
             "WITH due AS MATERIALIZED (SELECT j.id FROM jobs j \
              WHERE j.dead_ms IS NULL AND j.available_ms <= $1 AND j.lease_until_ms <= $1 \
-             AND j.kind IN ($5, $6, $7, $8, $9, $10) AND NOT ",
+             AND $5 LIKE '%,' || j.kind || ',%' AND NOT ",
             blocked!(),
             " ORDER BY j.priority, j.available_ms, j.id LIMIT $4",
             $lock,
@@ -74,7 +74,7 @@ const EXTEND: &str = "UPDATE jobs SET lease_until_ms = $3 \
     WHERE id = $1 AND lease_epoch = $2 AND lease_owner IS NOT NULL AND dead_ms IS NULL";
 const NEXT_DUE: &str = concat!(
     "SELECT MIN(CASE WHEN j.available_ms > j.lease_until_ms THEN j.available_ms ELSE j.lease_until_ms END) \
-     FROM jobs j WHERE j.dead_ms IS NULL AND j.kind IN ($2, $3, $4, $5, $6, $7) AND NOT ",
+     FROM jobs j WHERE j.dead_ms IS NULL AND $2 LIKE '%,' || j.kind || ',%' AND NOT ",
     blocked!()
 );
 const RELEASE: &str = "UPDATE jobs SET lease_owner = NULL, lease_until_ms = 0 \
@@ -103,18 +103,30 @@ pub enum JobKind {
     Answer,
     /// Post a card.
     Post,
-    /// Bring a card up to date.
+    /// Bring a message of ours (a card, or a bulletin) up to date.
     Edit,
     /// Tell one person something privately.
     Notice,
     /// Look in a chat for a message whose posting has an unknown outcome.
     Search,
+    /// Look whether a place takes cards.
+    Place,
+    /// Find the people whom a group's direct messages go to.
+    Spread,
 }
 
 impl JobKind {
     /// Every kind this version knows.
-    pub const ALL: [Self; 6] =
-        [Self::Decide, Self::Answer, Self::Post, Self::Edit, Self::Notice, Self::Search];
+    pub const ALL: [Self; 8] = [
+        Self::Decide,
+        Self::Answer,
+        Self::Post,
+        Self::Edit,
+        Self::Notice,
+        Self::Search,
+        Self::Place,
+        Self::Spread,
+    ];
 
     /// As stored.
     pub fn as_str(self) -> &'static str {
@@ -125,6 +137,8 @@ impl JobKind {
             Self::Edit => "edit",
             Self::Notice => "notice",
             Self::Search => "search",
+            Self::Place => "place",
+            Self::Spread => "spread",
         }
     }
 
@@ -242,9 +256,9 @@ struct Listed {
     dead_ms: Option<i64>,
 }
 
-/// The wanted kinds as six values to bind; a slot that is not used holds a word no job has.
-fn slots(kinds: &[JobKind]) -> [&'static str; 6] {
-    JobKind::ALL.map(|kind| if kinds.contains(&kind) { kind.as_str() } else { "" })
+/// The wanted kinds as one value to bind: `,decide,answer,`.
+fn list(kinds: &[JobKind]) -> String {
+    kinds.iter().fold(String::from(","), |list, kind| list + kind.as_str() + ",")
 }
 
 /// PostgreSQL stores no U+0000, and a platform's error text may be long.
@@ -307,23 +321,8 @@ impl Tx {
     ) -> Result<Vec<Job>, StoreError> {
         let now = self.now().await?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let of = slots(kinds);
         let sql = CLAIM.of(self);
-        let rows = fetch_all!(
-            self,
-            Claimed,
-            sql,
-            now.0,
-            owner,
-            now.plus(lease).0,
-            limit,
-            of[0],
-            of[1],
-            of[2],
-            of[3],
-            of[4],
-            of[5]
-        )?;
+        let rows = fetch_all!(self, Claimed, sql, now.0, owner, now.plus(lease).0, limit, list(kinds))?;
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
             let Claimed { id, kind, group_key, seq, priority, reference, payload_json, .. } = row;
@@ -406,9 +405,7 @@ impl Tx {
     /// When the next job of these kinds can be claimed, which may be in the past.
     pub async fn next_due(&mut self, kinds: &[JobKind]) -> Result<Option<Millis>, StoreError> {
         let now = self.now().await?;
-        let of = slots(kinds);
-        let row =
-            fetch_optional!(self, (Option<i64>,), NEXT_DUE, now.0, of[0], of[1], of[2], of[3], of[4], of[5])?;
+        let row = fetch_optional!(self, (Option<i64>,), NEXT_DUE, now.0, list(kinds))?;
         Ok(row.and_then(|(due,)| due).map(Millis))
     }
 

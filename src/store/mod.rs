@@ -12,6 +12,7 @@
 pub mod alerts;
 pub mod answers;
 pub mod audit;
+pub mod bulletins;
 pub mod cards;
 pub mod clicks;
 pub mod deliveries;
@@ -23,8 +24,11 @@ pub mod jobs;
 pub mod leases;
 pub mod passes;
 pub mod pauses;
+pub mod places;
 pub mod retention;
+pub mod seats;
 pub mod tasks;
+pub mod threads;
 pub mod wake;
 
 pub use door::{Store, StoreOptions, Tx};

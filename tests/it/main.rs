@@ -33,6 +33,8 @@ mod story_incident;
 #[cfg(test)]
 mod story_people;
 #[cfg(test)]
+mod story_places;
+#[cfg(test)]
 mod story_rest;
 #[cfg(test)]
 mod story_trouble;

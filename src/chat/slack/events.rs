@@ -4,6 +4,7 @@
 //! version does not use is acknowledged, so that Slack does not switch the subscription off.
 
 use super::payload::{id, text};
+use crate::domain::place::ChannelNews;
 use serde_json::Value;
 
 /// A signed body of `/slack/events`.
@@ -11,6 +12,8 @@ use serde_json::Value;
 pub enum Event {
     /// Slack checks the address: answer `{"challenge": …}`.
     UrlVerification { challenge: String },
+    /// Something happened to a channel.
+    Channel { app_id: Option<String>, team: Option<String>, enterprise: Option<String>, news: ChannelNews },
     /// Acknowledge; no effect.
     Ignored { app_id: Option<String>, event_id: Option<String> },
     /// Keep the body, alert, answer 400.
@@ -31,7 +34,32 @@ pub(super) fn read_event(payload: &Value) -> Event {
         (Some("url_verification"), Some(challenge)) => {
             Event::UrlVerification { challenge: challenge.to_owned() }
         }
-        _ => Event::Ignored { app_id: id(payload, "/api_app_id"), event_id: id(payload, "/event_id") },
+        _ => match channel_news(payload) {
+            Some(news) => Event::Channel {
+                app_id: id(payload, "/api_app_id"),
+                team: id(payload, "/team_id"),
+                enterprise: id(payload, "/enterprise_id"),
+                news,
+            },
+            None => Event::Ignored { app_id: id(payload, "/api_app_id"), event_id: id(payload, "/event_id") },
+        },
+    }
+}
+
+/// What an event says of a channel. A repeat or a late one does no harm: the channel is read.
+fn channel_news(payload: &Value) -> Option<ChannelNews> {
+    let field = |name: &str| id(payload, &format!("/event/{name}"));
+    match text(payload, "/event/type").filter(|_| text(payload, "/type") == Some("event_callback"))? {
+        "channel_archive" | "channel_unarchive" | "group_archive" | "group_unarchive" => {
+            Some(ChannelNews::Changed { channel: field("channel")? })
+        }
+        "channel_id_changed" => {
+            Some(ChannelNews::Moved { from: field("old_channel_id")?, to: field("new_channel_id")? })
+        }
+        "member_joined_channel" => {
+            Some(ChannelNews::Joined { channel: field("channel")?, user: field("user")? })
+        }
+        _ => None,
     }
 }
 
@@ -88,6 +116,39 @@ mod tests {
         assert_eq!(parse_event(b"{}"), Event::Ignored { app_id: None, event_id: None });
         assert_eq!(parse_event(b"[1]"), Event::Unreadable);
         assert_eq!(parse_event(b"payload=x"), Event::Unreadable);
+    }
+
+    #[test]
+    fn slack_cases_36_and_55_what_happened_to_a_channel_is_read() {
+        let news = |event: &str| {
+            let body =
+                format!(r#"{{"type":"event_callback","api_app_id":"A1","team_id":"T1","event":{event}}}"#);
+            match parse_event(body.as_bytes()) {
+                Event::Channel { news, team, .. } => Some((team, news)),
+                _ => None,
+            }
+        };
+        let of_team = |news| Some((Some("T1".to_owned()), news));
+        for kind in ["channel_archive", "channel_unarchive", "group_archive", "group_unarchive"] {
+            let changed = ChannelNews::Changed { channel: "C1".into() };
+            assert_eq!(news(&format!(r#"{{"type":"{kind}","channel":"C1","user":"U1"}}"#)), of_team(changed));
+        }
+        assert_eq!(
+            news(r#"{"type":"channel_id_changed","old_channel_id":"G1","new_channel_id":"C1"}"#),
+            of_team(ChannelNews::Moved { from: "G1".into(), to: "C1".into() })
+        );
+        assert_eq!(
+            news(r#"{"type":"member_joined_channel","channel":"C1","user":"U1"}"#),
+            of_team(ChannelNews::Joined { channel: "C1".into(), user: "U1".into() })
+        );
+        for odd in [
+            r#"{"type":"channel_archive"}"#,
+            r#"{"type":"channel_archive","channel":{"id":"C1"}}"#,
+            r#"{"type":"channel_id_changed","new_channel_id":"C1"}"#,
+            r#"{"type":"channel_created","channel":"C1"}"#,
+        ] {
+            assert_eq!(news(odd), None, "{odd}");
+        }
     }
 
     #[test]

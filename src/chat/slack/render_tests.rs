@@ -1,6 +1,6 @@
 use super::super::rules;
 use super::*;
-use crate::domain::card::PersonRef;
+use crate::domain::card::{Mention, PersonRef};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Choice, Fact, Question};
 use crate::domain::ids::CardId;
@@ -70,6 +70,7 @@ fn approval(status: Status) -> Card {
         details_url: Some("https://app.example/tasks/t1?a=1&b=2".into()),
         status,
         controls,
+        mention: Mention::default(),
     }
 }
 

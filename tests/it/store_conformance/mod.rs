@@ -8,6 +8,7 @@ mod entities;
 mod jobs;
 mod leases;
 mod model;
+mod places;
 mod retention;
 mod schema;
 mod small;

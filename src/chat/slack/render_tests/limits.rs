@@ -283,6 +283,7 @@ fn any_card() -> impl Strategy<Value = Card> {
                 short_id,
                 status,
                 controls,
+                mention: Mention::default(),
             }
         },
     )
