@@ -7,24 +7,26 @@
 //! - our post returns after a press has told us the message: the same message is the same card, another
 //!   one is a copy and is removed;
 //! - the lease was lost while posting: the completion finds the card live elsewhere and removes its own;
+//! - two cards of one context at once: who stores its post first begins the thread, the other waits for it;
 //! - the interaction reopens while its card is found to be no longer wanted: that is written under the
 //!   interaction's lock, so that either the reopening finds the card unposted or the card stays queued.
 
 use super::click::JobEnd;
 use super::effects::priority;
 use super::ports::{Call, ChatError, ChatPlatform, Destination, Drawn, Marks, MessageRef};
+use super::refused::place_alert;
 use super::{Bridge, card_group, is_settled};
 use crate::domain::card::{Card, Control};
 use crate::domain::clock::Millis;
 use crate::domain::form::Decision;
 use crate::domain::ids::CardId;
 use crate::domain::interaction::{How, State};
-use crate::domain::place::{Place, Target};
-use crate::domain::routing::route;
+use crate::domain::routing::{ThreadBy, route};
 use crate::store::StoreError;
-use crate::store::cards::{CardRow, CardState};
+use crate::store::cards::{CardRow, CardState, Slot};
 use crate::store::interactions::Interaction;
 use crate::store::jobs::Job;
+use crate::store::threads::{Root, ThreadKey};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,10 +36,8 @@ const LOOK_AFTER: Duration = Duration::from_secs(5);
 const LOOK_APART: Duration = Duration::from_secs(30);
 /// Where nothing can be looked for, this long, and it is posted again.
 const BLIND_WAIT: Duration = Duration::from_mins(1);
-
-pub(super) fn place_alert(place: &str) -> String {
-    format!("place:{place}")
-}
+/// A card waits this long for the post that begins its thread, and after a refused one past the channel's governor.
+const ROOT_WAIT: Duration = Duration::from_millis(1100);
 
 pub(super) fn backoff(attempts: i64) -> Duration {
     let power = u32::try_from(attempts.clamp(1, 7) - 1).unwrap_or(6);
@@ -100,41 +100,6 @@ impl Bridge {
         self.store.write(move |tx| Box::pin(async move { tx.set_card_state(card, state).await })).await
     }
 
-    /// The channel of a card's place: by id, or pinned by name at its first use.
-    async fn channel_of(
-        &self,
-        platform: &Arc<dyn ChatPlatform>,
-        card: &CardRow,
-    ) -> Result<Result<String, ChatError>, StoreError> {
-        if let Some(channel) = &card.channel {
-            return Ok(Ok(channel.clone()));
-        }
-        let Ok(place) = Place::parse(&card.place) else {
-            return Ok(Err(ChatError::Place { code: "unreadable_place".into() }));
-        };
-        let name = match &place.target {
-            Target::SlackChannel(id) => return Ok(Ok(id.clone())),
-            Target::SlackName(name) => name.clone(),
-        };
-        let install = card.install.clone();
-        let (key, wanted) = (install.clone(), name.clone());
-        if let Some(pinned) =
-            self.store.read(|tx| Box::pin(async move { tx.pin(&key, &wanted).await })).await?
-        {
-            return Ok(Ok(pinned));
-        }
-        match platform.resolve(&place.target).await {
-            Ok(channel) => {
-                let (now, pinned) = (self.clock.now(), channel.clone());
-                self.store
-                    .write(move |tx| Box::pin(async move { tx.set_pin(&install, &name, &pinned, now).await }))
-                    .await?;
-                Ok(Ok(channel))
-            }
-            Err(error) => Ok(Err(error)),
-        }
-    }
-
     async fn post_now(
         self: &Arc<Self>,
         job: &Job,
@@ -142,20 +107,36 @@ impl Bridge {
         card: &CardRow,
         interaction: &Interaction,
     ) -> Result<JobEnd, StoreError> {
+        let place = card.place.clone();
+        if let Some(code) = self.store.read(|tx| Box::pin(async move { tx.bad_place(&place).await })).await? {
+            return self.place_refused(card, interaction, &code, true).await;
+        }
         let channel = match self.channel_of(platform, card).await? {
             Ok(channel) => channel,
             Err(error) => return self.post_failed(job, card, interaction, error, false).await,
         };
+        if card.slot != Some(Slot::Taken) && !self.seated(card, &channel).await? {
+            return Ok(JobEnd::Done);
+        }
+        let thread = self.thread_of(card, interaction, &channel);
+        if let Some(key) = thread.clone() {
+            let id = card.id;
+            let root = self.store.read(|tx| Box::pin(async move { tx.peek_root(&key, id).await })).await?;
+            if root == Root::Pending {
+                return Ok(JobEnd::paced(self.clock.now().plus(ROOT_WAIT)));
+            }
+        }
         if let Err(wait) = platform.reserve(&Call::Post { channel: &channel }) {
             return Ok(JobEnd::paced(self.clock.now().plus(wait)));
         }
-        let (rev, view) = (interaction.rev, self.card_of(interaction, &card.install).await?);
-        let Some(drawn) =
-            self.draw_and_store(platform, card, interaction, &view, rev, Some(&channel)).await?
-        else {
-            return Ok(JobEnd::Done);
+        let (rev, view) = (interaction.rev, self.view_of(interaction, card).await?);
+        let sending = Sending::Post { channel, thread };
+        let (drawn, to) = match self.draw_and_store(platform, card, interaction, &view, rev, sending).await? {
+            Stored::Past => return Ok(JobEnd::Done),
+            Stored::RootPending => return Ok(JobEnd::paced(self.clock.now().plus(ROOT_WAIT))),
+            Stored::Post(drawn, to) => (drawn, to),
+            Stored::Edit(_) => return Ok(JobEnd::Done),
         };
-        let to = Destination { channel, thread: card.thread.clone() };
         match platform.post(&to, &drawn, card.id, rev).await {
             Ok(at) => {
                 self.post_done(platform, card, &at, rev).await?;
@@ -166,8 +147,37 @@ impl Bridge {
         }
     }
 
-    /// Draws a card at a revision with durable tokens, and stores that a send is under way. `None`
-    /// when the card is past it.
+    /// A card's place has just become a channel, or its card has none yet: whether it may be posted now.
+    async fn seated(self: &Arc<Self>, card: &CardRow, channel: &str) -> Result<bool, StoreError> {
+        let bridge = Arc::clone(self);
+        let (id, place, install) = (card.id, card.place.clone(), card.install.clone());
+        let (channel, now) = (channel.to_owned(), self.clock.now());
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    bridge.seat_all(tx, &place, &install, &channel, now).await?;
+                    let card = tx.card(id).await?;
+                    Ok(card.is_some_and(|card| card.slot == Some(Slot::Taken)))
+                })
+            })
+            .await
+    }
+
+    /// The thread that a card belongs to, if its route gathers cards.
+    fn thread_of(&self, card: &CardRow, interaction: &Interaction, channel: &str) -> Option<ThreadKey> {
+        let found = route(&self.rules.routes, &interaction.key, &interaction.form)?;
+        let context = interaction.context.clone()?;
+        found.thread_by.map(|ThreadBy::Context| ThreadKey {
+            install: card.install.clone(),
+            channel: channel.to_owned(),
+            runtime: interaction.key.runtime.as_str().to_owned(),
+            agent: interaction.key.agent.clone(),
+            context,
+        })
+    }
+
+    /// Draws a card at a revision with durable tokens, and stores that a send is under way. In the same
+    /// transaction a new card finds its thread, so that of two at once only one begins it.
     pub(super) async fn draw_and_store(
         self: &Arc<Self>,
         platform: &Arc<dyn ChatPlatform>,
@@ -175,8 +185,8 @@ impl Bridge {
         interaction: &Interaction,
         view: &Card,
         rev: i64,
-        channel: Option<&str>,
-    ) -> Result<Option<Drawn>, StoreError> {
+        sending: Sending,
+    ) -> Result<Stored, StoreError> {
         let id = card.id;
         let known = if card.post_rev.is_some() && !view.controls.is_empty() {
             self.store.read(|tx| Box::pin(async move { tx.tokens_of(id, rev).await })).await?
@@ -201,23 +211,33 @@ impl Bridge {
         tokens.retain(|(control, _)| drawn.cut || *control != Control::ShowAll);
         let (cut, now) = (drawn.cut, self.clock.now());
         let digest = interaction.machine.digest.clone();
-        let channel = channel.map(ToOwned::to_owned);
-        let stored = self
-            .store
+        self.store
             .write(move |tx| {
                 Box::pin(async move {
-                    let ours = match &channel {
-                        Some(channel) => tx.post_sent(id, now, rev, channel, cut).await?,
-                        None => tx.edit_sent(id, now, cut).await?,
+                    let stored = match sending {
+                        Sending::Post { channel, thread } => {
+                            let thread = match thread {
+                                None => None,
+                                Some(key) => match tx.thread_root(&key, id).await? {
+                                    Root::Here => None,
+                                    Root::At(root) => Some(root),
+                                    Root::Pending => return Ok(Stored::RootPending),
+                                },
+                            };
+                            let to = Destination { channel, thread };
+                            if !tx.post_sent(id, now, rev, &to, cut).await? {
+                                return Ok(Stored::Past);
+                            }
+                            Stored::Post(drawn, to)
+                        }
+                        Sending::Edit if tx.edit_sent(id, now, cut).await? => Stored::Edit(drawn),
+                        Sending::Edit => return Ok(Stored::Past),
                     };
-                    if ours {
-                        tx.insert_tokens(id, rev, &digest, &tokens).await?;
-                    }
-                    Ok(ours)
+                    tx.insert_tokens(id, rev, &digest, &tokens).await?;
+                    Ok(stored)
                 })
             })
-            .await?;
-        Ok(stored.then_some(drawn))
+            .await
     }
 
     pub(super) fn new_token(&self, kind: &str) -> String {
@@ -370,7 +390,8 @@ impl Bridge {
     }
 
     /// A card that was never posted is not wanted any more, unless the interaction is open again.
-    async fn not_wanted(&self, card: &CardRow) -> Result<JobEnd, StoreError> {
+    async fn not_wanted(self: &Arc<Self>, card: &CardRow) -> Result<JobEnd, StoreError> {
+        let bridge = Arc::clone(self);
         let (id, interaction, now) = (card.id, card.interaction, self.clock.now());
         self.store
             .write(move |tx| {
@@ -379,6 +400,7 @@ impl Bridge {
                     if current.is_some_and(|current| !is_settled(&current.machine)) {
                         return Ok(JobEnd::paced(now));
                     }
+                    bridge.free_seat(tx, id, now).await?;
                     tx.set_card_state(id, CardState::Unposted).await?;
                     Ok(JobEnd::Done)
                 })
@@ -409,49 +431,46 @@ impl Bridge {
             ChatError::Auth { code, needed } => Ok(self.stop_install(&card.install, &code, &needed).await),
             ChatError::Unavailable { what } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), what)),
             ChatError::Unreadable { code } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), code)),
-            other => {
-                let bad = matches!(other, ChatError::Place { .. });
-                self.place_refused(card, interaction, &other.to_string(), bad).await
+            ChatError::Thread { code } => self.begin_thread_anew(card, interaction, &code).await,
+            ChatError::Place { code } | ChatError::NoSuchPerson { code } => {
+                self.place_refused(card, interaction, &code, true).await
             }
+            other => self.place_refused(card, interaction, &other.to_string(), false).await,
         }
     }
 
-    /// A place takes no card: operators are told, and the route's fallback is used. `bad` when that is about
-    /// the place, not about this card: it is marked until a later card is taken there.
-    async fn place_refused(
+    /// The root of the thread takes no replies (deleted, or locked): this card begins the thread anew.
+    async fn begin_thread_anew(
         self: &Arc<Self>,
         card: &CardRow,
         interaction: &Interaction,
-        why: &str,
-        bad: bool,
+        code: &str,
     ) -> Result<JobEnd, StoreError> {
-        self.alert(&place_alert(&card.place), &format!("{} takes no card: {why}", card.place)).await;
-        let bridge = Arc::clone(self);
-        let (id, place, why, now) = (card.id, card.place.clone(), why.to_owned(), self.clock.now());
-        let was_fallback = card.fallback;
-        let fallback = route(&self.rules.routes, &interaction.key, &interaction.form)
-            .map(|route| route.fallback.clone())
-            .unwrap_or_default();
-        let interaction = interaction.id;
-        self.store
-            .write(move |tx| {
-                Box::pin(async move {
-                    tx.set_card_state(id, CardState::Failed).await?;
-                    if bad {
-                        tx.mark_place(&place, &why, now).await?;
-                    }
-                    let Some(current) = tx.interaction(interaction, true).await? else { return Ok(()) };
-                    if was_fallback || is_settled(&current.machine) {
-                        return Ok(());
-                    }
-                    for place in fallback {
-                        let (text, install) = (place.to_string(), place.install.clone());
-                        bridge.queue_card(tx, interaction, &text, &install, true, now).await?;
-                    }
-                    Ok(())
-                })
-            })
-            .await?;
-        Ok(JobEnd::Done)
+        tracing::info!(install = card.install, card = %card.id, code, "a thread takes no replies; a new one begins");
+        let key = match self.load_card(card.id).await? {
+            Some((CardRow { channel: Some(channel), .. }, _)) => self.thread_of(card, interaction, &channel),
+            _ => None,
+        };
+        if let Some(key) = key {
+            let id = card.id;
+            self.store.write(move |tx| Box::pin(async move { tx.begin_thread(&key, id).await })).await?;
+        }
+        Ok(JobEnd::paced(self.clock.now().plus(ROOT_WAIT)))
     }
+}
+
+/// What is about to be sent of a card.
+pub(super) enum Sending {
+    Post { channel: String, thread: Option<ThreadKey> },
+    Edit,
+}
+
+/// What was stored of it.
+pub(super) enum Stored {
+    Post(Drawn, Destination),
+    Edit(Drawn),
+    /// The card is past it.
+    Past,
+    /// The card that begins the thread is on its way.
+    RootPending,
 }

@@ -12,6 +12,7 @@ use super::ports::{ChatError, ChatPlatform, Identity, Origin, PressedBy, Profile
 use super::stops::Stop;
 use crate::domain::clock::Millis;
 use crate::domain::ids::Subject;
+use crate::domain::place::Spot;
 use crate::domain::policy::{Membership, Standing};
 use crate::domain::routing::{Approver, Route};
 use std::collections::{BTreeSet, HashMap};
@@ -45,6 +46,13 @@ impl People {
         &self.0
     }
 
+    /// The direct messages of a subject, one for each linked account.
+    #[must_use]
+    pub fn spots_of(&self, subject: &Subject) -> Vec<Spot> {
+        let own = self.0.iter().filter(|link| link.subject == *subject);
+        own.map(|link| Spot::slack_user(&link.install, &link.user)).collect()
+    }
+
     /// The chat user of a subject in an install, for mentions.
     #[must_use]
     pub fn user_in(&self, install: &str, subject: &str) -> Option<&str> {
@@ -64,7 +72,7 @@ type ProfileKey = (String, String, Option<String>);
 pub struct Directory {
     identities: Mutex<HashMap<String, Identity>>,
     profiles: Mutex<HashMap<ProfileKey, (Millis, Profile)>>,
-    groups: Mutex<HashMap<GroupKey, (Millis, BTreeSet<String>)>>,
+    groups: Mutex<HashMap<GroupKey, (Millis, Arc<BTreeSet<String>>)>>,
     /// When a finished pass over a runtime was last stored by this process.
     noted: Mutex<HashMap<String, Millis>>,
     /// Which description of each runtime this process has worked with.
@@ -121,7 +129,7 @@ impl Directory {
         }
     }
 
-    fn keep_group(&self, key: GroupKey, now: Millis, members: BTreeSet<String>) {
+    fn keep_group(&self, key: GroupKey, now: Millis, members: Arc<BTreeSet<String>>) {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (now, members));
     }
 
@@ -217,26 +225,35 @@ impl Bridge {
     }
 
     async fn membership(&self, platform: &Arc<dyn ChatPlatform>, group: &str, user: &str) -> Membership {
+        match self.members(platform, group).await {
+            Some(members) if members.contains(user) => Membership::Yes,
+            Some(_) => Membership::No,
+            None => Membership::Unknown,
+        }
+    }
+
+    /// The members of a user group, at most `group_max_age` old; `None` when they cannot be read.
+    pub(super) async fn members(
+        &self,
+        platform: &Arc<dyn ChatPlatform>,
+        group: &str,
+    ) -> Option<Arc<BTreeSet<String>>> {
         let key = (platform.install().to_owned(), group.to_owned());
         let now = self.clock.now();
-        let answer = |members: &BTreeSet<String>| {
-            if members.contains(user) { Membership::Yes } else { Membership::No }
-        };
         {
             let groups = self.directory.groups.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((read, members)) = groups.get(&key)
                 && now.since(*read) < self.rules.group_max_age
             {
-                return answer(members);
+                return Some(Arc::clone(members));
             }
         }
         match platform.group(group).await {
             Ok(members) => {
-                let members: BTreeSet<String> = members.into_iter().collect();
-                let membership = answer(&members);
-                self.directory.keep_group(key, now, members);
+                let members: Arc<BTreeSet<String>> = Arc::new(members.into_iter().collect());
+                self.directory.keep_group(key, now, Arc::clone(&members));
                 self.all_clear(&group_alert(platform.install(), group)).await;
-                membership
+                Some(members)
             }
             Err(error) => {
                 let install = platform.install();
@@ -251,7 +268,7 @@ impl Bridge {
                     );
                     self.alert(&group_alert(install, group), &text).await;
                 }
-                Membership::Unknown
+                None
             }
         }
     }

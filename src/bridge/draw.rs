@@ -3,11 +3,13 @@
 //! Invariant: the same rows give the same card; nothing is remembered of what was drawn before.
 
 use super::Bridge;
-use crate::domain::card::{Asks, Card, PersonRef, Status};
+use crate::domain::card::{Asks, Card, Mention, PersonRef, Status};
 use crate::domain::form::Kind;
 use crate::domain::interaction::{How, Sent, State};
+use crate::domain::place::Spot;
 use crate::domain::routing::{Approver, Route, route};
 use crate::store::StoreError;
+use crate::store::cards::CardRow;
 use crate::store::interactions::Interaction;
 
 impl Bridge {
@@ -46,6 +48,7 @@ impl Bridge {
             status,
             controls,
             gated: self.rules.require_full_view,
+            mention: Mention::default(),
         })
     }
 
@@ -53,6 +56,39 @@ impl Bridge {
         let runtime = interaction.key.runtime.clone();
         let since = self.store.read(|tx| Box::pin(async move { tx.paused(runtime.as_str()).await })).await?;
         Ok(since.is_some())
+    }
+
+    /// The card of an interaction as it stands in one place. Who is pinged is named as long as it is open, so
+    /// that the card does not change by itself: an edit pings nobody.
+    pub(super) async fn view_of(
+        &self,
+        interaction: &Interaction,
+        card: &CardRow,
+    ) -> Result<Card, StoreError> {
+        let mut view = self.card_of(interaction, &card.install).await?;
+        let direct = Spot::parse(&card.place).is_ok_and(|spot| spot.target.is_direct());
+        if !direct && matches!(view.status, Status::Open { .. } | Status::ReadOnly) {
+            view.mention = self.mention(interaction, &card.install);
+        }
+        Ok(view)
+    }
+
+    /// The people of the groups that the route mentions: linked accounts of this install, and its own groups.
+    fn mention(&self, interaction: &Interaction, install: &str) -> Mention {
+        let mut mention = Mention::default();
+        let found = route(&self.rules.routes, &interaction.key, &interaction.form);
+        let names = found.map(|route| route.mention.as_slice()).unwrap_or_default();
+        for group in self.rules.groups.iter().filter(|group| names.contains(&group.name)) {
+            let links = self.rules.people.links().iter().filter(|link| link.install == install);
+            let users = links.filter(|link| group.subjects.contains(&link.subject)).map(|link| &link.user);
+            mention.users.extend(users.cloned());
+            let own = group.slack_usergroups.iter().filter(|(of, _)| of == install);
+            mention.groups.extend(own.map(|(_, id)| id.clone()));
+        }
+        mention.users.sort_unstable();
+        mention.users.dedup();
+        mention.groups.dedup();
+        mention
     }
 
     fn status(&self, interaction: &Interaction, install: &str, needed: u32) -> Status {

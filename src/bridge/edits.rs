@@ -6,12 +6,12 @@
 //! Known race: an edit's outcome is unknown (also one in flight at a crash): the newest state is sent
 //! again, and once more a minute later, because the lost one may still land, also after edits that worked.
 
-use super::cards::{backoff, place_alert};
+use super::cards::{Sending, Stored, backoff};
 use super::click::JobEnd;
 use super::ports::{Call, ChatError, ChatPlatform, Destination, Drawn, Marks, MessageRef};
+use super::refused::place_alert;
 use super::{Bridge, is_settled};
 use crate::domain::ids::CardId;
-use crate::domain::routing::route;
 use crate::store::StoreError;
 use crate::store::cards::{CardRow, CardState};
 use crate::store::interactions::Interaction;
@@ -22,14 +22,11 @@ use std::time::Duration;
 /// After an edit of unknown outcome the state of then is sent once more.
 const CONFIRM_AFTER: Duration = Duration::from_mins(1);
 
-/// A place that takes no edit is tried again this often.
-const PLACE_AGAIN: Duration = Duration::from_mins(10);
-
 impl Bridge {
     /// Brings a card's message up to date.
     pub(super) async fn edit(self: &Arc<Self>, job: &Job) -> Result<JobEnd, StoreError> {
         let Some((card, interaction)) = self.load_card(CardId(job.reference)).await? else {
-            return Ok(JobEnd::Done);
+            return self.update_bulletin(job).await;
         };
         if let Some(until) = self.stopped(&card.install) {
             return Ok(JobEnd::paced(until));
@@ -53,10 +50,9 @@ impl Bridge {
         if let Err(wait) = platform.reserve(&Call::Edit) {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
-        let view = self.card_of(&interaction, &card.install).await?;
-        let Some(drawn) = self.draw_and_store(&platform, &card, &interaction, &view, rev, None).await? else {
-            return Ok(JobEnd::Done);
-        };
+        let view = self.view_of(&interaction, &card).await?;
+        let stored = self.draw_and_store(&platform, &card, &interaction, &view, rev, Sending::Edit).await?;
+        let Stored::Edit(drawn) = stored else { return Ok(JobEnd::Done) };
         match platform.edit(&at, &drawn).await {
             Ok(()) => {
                 let mut later = None;
@@ -71,15 +67,17 @@ impl Bridge {
                     pending => pending,
                 };
                 let alert = format!("edit:{}", card.install);
-                let place = job.last_error.is_some().then(|| place_alert(&card.place));
+                let place = job.last_error.is_some().then(|| card.place.clone());
                 let newest = self
                     .store
                     .write(move |tx| {
                         Box::pin(async move {
                             tx.edited(id, rev, confirm).await?;
                             tx.clear(&alert).await?;
-                            if let Some(place) = place {
-                                tx.clear(&place).await?;
+                            if let Some(place) = place
+                                && tx.place_works(&place).await?
+                            {
+                                tx.clear(&place_alert(&place)).await?;
                             }
                             Ok(tx.card(id).await?.is_some())
                         })
@@ -116,7 +114,10 @@ impl Bridge {
             }
             Err(ChatError::Paced { after }) => Ok(Some(JobEnd::paced(now.plus(after)))),
             Err(
-                error @ (ChatError::Unavailable { .. } | ChatError::Unknown { .. } | ChatError::Auth { .. }),
+                error @ (ChatError::Unavailable { .. }
+                | ChatError::Unknown { .. }
+                | ChatError::Auth { .. }
+                | ChatError::Closed { .. }),
             ) => Ok(Some(JobEnd::again(now.plus(backoff(job.attempts)), error.to_string()))),
             Err(error) => {
                 tracing::warn!(install = platform.install(), %error, "a copy could not be edited");
@@ -142,9 +143,11 @@ impl Bridge {
         if let Err(wait) = platform.reserve(&Call::Post { channel: &at.channel }) {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
-        let view = self.card_of(interaction, &card.install).await?;
+        let view = self.view_of(interaction, card).await?;
         let drawn = platform.draw(&view, &Marks { card: id, rev, tokens: vec![] });
-        let to = Destination { channel: at.channel, thread: Some(at.message) };
+        // Beneath it: in the thread it stands in, or in one of its own.
+        let thread = card.thread.clone().unwrap_or(at.message);
+        let to = Destination { channel: at.channel, thread: Some(thread).filter(|root| !root.is_empty()) };
         match platform.post(&to, &drawn, id, rev).await {
             Err(ChatError::Paced { after }) => return Ok(JobEnd::paced(now.plus(after))),
             Err(ChatError::Unavailable { what }) => {
@@ -152,6 +155,11 @@ impl Bridge {
             }
             Err(ChatError::Auth { code, needed }) => {
                 return Ok(self.stop_install(&card.install, &code, &needed).await);
+            }
+            // The thread takes no replies: outside of it.
+            Err(ChatError::Thread { code }) => {
+                self.store.write(move |tx| Box::pin(async move { tx.leave_thread(id).await })).await?;
+                return Ok(JobEnd::again(now.plus(backoff(job.attempts)), code));
             }
             // It may be there, or never will be.
             Err(error) => {
@@ -188,21 +196,21 @@ impl Bridge {
                 Ok(self.stop_install(&card.install, &code, &needed).await)
             }
             ChatError::Gone { .. } => {
-                self.set_state(id, CardState::Gone).await?;
-                self.last_card_lost(card, interaction).await?;
+                // Under its old id nothing is there: the channel's id has changed meanwhile.
+                if self.load_card(id).await?.is_some_and(|(now, _)| now.at() != card.at()) {
+                    return Ok(JobEnd::paced(now));
+                }
+                self.card_gone(card, interaction).await?;
                 Ok(JobEnd::Done)
+            }
+            ChatError::Closed { code } | ChatError::Place { code } => {
+                self.nothing_edited(id, had_unknown).await?;
+                self.edit_waits(card, &code).await
             }
             ChatError::NotEditable { code } => {
                 tracing::warn!(install = card.install, code, "a card can never be edited again");
                 self.set_state(id, CardState::Frozen).await?;
                 Ok(JobEnd::paced(now))
-            }
-            // The channel does not let us now: the state is shown when it does.
-            ChatError::Place { code } => {
-                self.nothing_edited(id, had_unknown).await?;
-                let text = format!("{} takes no edit: {code}", card.place);
-                self.alert(&place_alert(&card.place), &text).await;
-                Ok(JobEnd::Retry { at: now.plus(PLACE_AGAIN), error: code, counted: false })
             }
             other => {
                 self.nothing_edited(id, had_unknown).await?;
@@ -222,54 +230,5 @@ impl Bridge {
             return Ok(());
         }
         self.store.write(move |tx| Box::pin(async move { tx.edit_not_sent(id).await })).await
-    }
-
-    /// A card's message is gone. When no other is left of an open interaction, it is posted once to the
-    /// route's fallback.
-    async fn last_card_lost(
-        self: &Arc<Self>,
-        card: &CardRow,
-        interaction: &Interaction,
-    ) -> Result<(), StoreError> {
-        if is_settled(&interaction.machine) {
-            return Ok(());
-        }
-        let id = interaction.id;
-        let others = self.store.read(|tx| Box::pin(async move { tx.cards_of(id).await })).await?;
-        let alive = |row: &&CardRow| {
-            matches!(row.state, CardState::Live | CardState::Posting | CardState::Queued) && row.id != card.id
-        };
-        if others.iter().any(|row| alive(&row)) {
-            return Ok(());
-        }
-        self.place_lost(card, interaction).await
-    }
-
-    async fn place_lost(
-        self: &Arc<Self>,
-        card: &CardRow,
-        interaction: &Interaction,
-    ) -> Result<(), StoreError> {
-        self.alert(
-            &format!("card:{}", interaction.id),
-            &format!("the last card of interaction {} was deleted in {}", interaction.id.short(), card.place),
-        )
-        .await;
-        let bridge = Arc::clone(self);
-        let (id, now) = (interaction.id, self.clock.now());
-        let fallback = route(&self.rules.routes, &interaction.key, &interaction.form)
-            .map(|route| route.fallback.clone())
-            .unwrap_or_default();
-        self.store
-            .write(move |tx| {
-                Box::pin(async move {
-                    for place in fallback {
-                        let (text, install) = (place.to_string(), place.install.clone());
-                        bridge.queue_card(tx, id, &text, &install, true, now).await?;
-                    }
-                    Ok(())
-                })
-            })
-            .await
     }
 }

@@ -149,16 +149,9 @@ impl Bridge {
             Effect::Probe { answer } if tx.pending_for(answer.0).await? == 0 => {
                 self.queue_answer(tx, interaction, *answer, at).await
             }
-            Effect::Reopened => {
-                // What had ended before it could be posted is wanted after all.
-                for card in tx.cards_of(interaction.id).await? {
-                    if card.state == CardState::Unposted {
-                        tx.set_card_state(card.id, CardState::Queued).await?;
-                        self.queue_post(tx, card.id, at).await?;
-                    }
-                }
-                Ok(())
-            }
+            // What had ended before it could be posted is wanted after all.
+            Effect::Reopened => self.seats_again(tx, interaction.id, at).await,
+            Effect::Settled => self.free_seats_of(tx, interaction.id, at).await,
             _ => Ok(()),
         }
     }

@@ -5,6 +5,7 @@
 
 pub mod alerts;
 pub mod audit;
+mod bulletins;
 pub mod cards;
 pub mod carrier;
 pub mod click;
@@ -27,7 +28,10 @@ pub mod operators;
 pub mod places;
 pub mod ports;
 pub mod reconcile;
+mod refused;
+mod seats;
 pub mod send;
+mod spread;
 pub mod stops;
 pub mod supervisor;
 pub mod take;
@@ -38,6 +42,7 @@ mod waiting;
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{Ids, RuntimeName};
 use crate::domain::interaction::Machine;
+use crate::domain::place::Place;
 use crate::domain::routing::{Group, Route};
 use crate::store::{Store, StoreError};
 use directory::{Directory, People};
@@ -57,6 +62,10 @@ pub struct Rules {
     pub require_full_view: bool,
     /// Where runtimes may call us, up to the part that names the call; `None`: nowhere.
     pub hooks: Option<String>,
+    /// Open interactions that one place shows at once; at least 1.
+    pub max_open_per_place: i64,
+    /// Where operators are told of alerts.
+    pub alerts_to: Vec<Place>,
 }
 
 /// Everything the use cases work with.

@@ -8,17 +8,16 @@
 //! give one row; the owner is then not known.
 
 use super::Bridge;
-use super::effects::{Cause, priority};
+use super::effects::Cause;
 use super::ports::{Seen, TaskReading, TaskState};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Form, Kind};
-use crate::domain::ids::{CardId, InteractionId, RuntimeName, Subject};
+use crate::domain::ids::{InteractionId, RuntimeName, Subject};
 use crate::domain::interaction::{Effect, End, Event, Reading};
+use crate::domain::place::Place;
 use crate::domain::routing::route;
 use crate::store::interactions::{Head, NewInteraction, Phase};
-use crate::store::jobs::{JobKind, NewJob};
 use crate::store::{StoreError, Tx};
-use serde_json::json;
 use std::sync::Arc;
 
 impl Bridge {
@@ -153,7 +152,7 @@ impl Bridge {
             };
             if tx.insert_interaction(&new).await? {
                 metrics::counter!("countersign_opened_total", "kind" => seen.form.kind.as_str()).increment(1);
-                self.queue_cards(tx, id, seen, now).await?;
+                self.queue_cards(tx, id, seen, seen.owner.as_ref(), now).await?;
             }
             return Ok(id);
         };
@@ -191,7 +190,9 @@ impl Bridge {
             self.queue_redraw(tx, &interaction, false, now).await?;
         }
         if !interaction.routed && !super::is_settled(&interaction.machine) {
-            self.queue_cards(tx, head.id, seen, now).await?;
+            self.queue_cards(tx, head.id, seen, interaction.owner.as_ref(), now).await?;
+        } else if let (None, Some(owner), false) = (&known_owner, &interaction.owner, ended) {
+            self.owner_known(tx, head.id, seen, owner, now).await?;
         }
         Ok(head.id)
     }
@@ -202,6 +203,7 @@ impl Bridge {
         tx: &mut Tx,
         id: InteractionId,
         seen: &Seen,
+        owner: Option<&Subject>,
         now: Millis,
     ) -> Result<(), StoreError> {
         let Some(found) = route(&self.rules.routes, &seen.key, &seen.form) else {
@@ -216,42 +218,34 @@ impl Bridge {
             }
             return Ok(());
         };
-        for place in &found.to {
-            let (place, install) = (place.to_string(), place.install.clone());
-            self.queue_card(tx, id, &place, &install, false, now).await?;
+        if self.queue_places(tx, id, owner, &found.to, false, now).await? == 0
+            && self.queue_places(tx, id, owner, &found.fallback, true, now).await? == 0
+        {
+            let key = format!("card:{id}");
+            let text = format!("interaction {} has no place yet: nobody linked is known there", id.short());
+            if tx.raise(&key, &text, now).await? {
+                tracing::error!(alert = key, "{text}");
+            }
         }
         tx.set_routed(id).await
     }
 
-    /// Queues one card for one place; `false` when that place has one.
-    pub(super) async fn queue_card(
-        &self,
+    /// For whom the agent works is known now: `dm:owner` has its spots.
+    async fn owner_known(
+        self: &Arc<Self>,
         tx: &mut Tx,
         id: InteractionId,
-        place: &str,
-        install: &str,
-        fallback: bool,
+        seen: &Seen,
+        owner: &Subject,
         now: Millis,
-    ) -> Result<bool, StoreError> {
-        let card = CardId(self.ids.uuid());
-        if !tx.insert_card(card, id, place, install, fallback, now).await? {
-            return Ok(false);
+    ) -> Result<(), StoreError> {
+        let Some(found) = route(&self.rules.routes, &seen.key, &seen.form) else { return Ok(()) };
+        if found.to.contains(&Place::Owner)
+            && self.queue_places(tx, id, Some(owner), &[Place::Owner], false, now).await? > 0
+        {
+            tx.clear(&format!("card:{id}")).await?;
         }
-        self.queue_post(tx, card, now).await?;
-        Ok(true)
-    }
-
-    pub(super) async fn queue_post(&self, tx: &mut Tx, card: CardId, now: Millis) -> Result<(), StoreError> {
-        tx.queue(NewJob {
-            kind: JobKind::Post,
-            group: super::card_group(card),
-            seq: 0,
-            priority: priority::POST,
-            reference: card.0,
-            payload: json!({}),
-            available: now,
-        })
-        .await
+        Ok(())
     }
 }
 

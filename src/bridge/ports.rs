@@ -4,6 +4,7 @@
 //! next (retry when, give up, unauthorized, outcome unknown), so that nobody matches on its text.
 
 pub use super::findings::{Finding, Severity, clock};
+use crate::domain::bulletin::Bulletin;
 use crate::domain::card::{Card, Control};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Decision, Form};
@@ -375,6 +376,13 @@ pub trait ChatPlatform: Send + Sync {
     /// Reads who an account is, now.
     fn profile<'a>(&'a self, user: &'a PressedBy) -> BoxFuture<'a, Result<Profile, ChatError>>;
 
+    /// Whether a channel takes cards now. `refused` is the code of what it refused before, empty when nothing
+    /// was. `Place` says why it does not.
+    fn look<'a>(&'a self, channel: &'a str, refused: &'a str) -> BoxFuture<'a, Result<Look, ChatError>>;
+
+    /// Draws a message that is no card; pure.
+    fn draw_bulletin(&self, says: &Bulletin) -> Drawn;
+
     /// The members of a user group.
     fn group<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<String>, ChatError>>;
 
@@ -388,6 +396,15 @@ pub trait ChatPlatform: Send + Sync {
         let _ = target;
         Box::pin(async { vec![] })
     }
+}
+
+/// What a look at a channel shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// It takes cards.
+    Well,
+    /// Nothing is seen that would refuse one, but what was refused cannot be seen: the next card tells.
+    Unsure,
 }
 
 /// A kind of call, for pacing.
@@ -532,6 +549,12 @@ pub enum ChatError {
     /// The place does not take messages.
     #[error("the place was refused: {code}")]
     Place { code: String },
+    /// The thread takes no replies; the place may take cards.
+    #[error("the thread was refused: {code}")]
+    Thread { code: String },
+    /// The message cannot be edited while its channel is closed.
+    #[error("the channel is closed: {code}")]
+    Closed { code: String },
     /// Credentials or scopes.
     #[error("the platform refuses our credentials: {code} {needed}")]
     Auth { code: String, needed: String },

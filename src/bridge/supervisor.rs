@@ -24,6 +24,8 @@ const IDENTIFY_STOPPED: Duration = Duration::from_mins(1);
 /// Whether a Home is to be brought up to date is asked this often.
 const HOMES: Duration = Duration::from_secs(2);
 const HOUSEKEEPING: Duration = Duration::from_mins(1);
+/// Alerts are compared with the messages that tell of them.
+const TELL_ALERTS: Duration = Duration::from_secs(2);
 const HOURLY: u32 = 60;
 /// How long what has ended is kept (the audit log is kept for good).
 const KEEP: Duration = Duration::from_hours(2160);
@@ -126,6 +128,10 @@ impl Bridge {
         tasks.start("housekeeping", async move { bridge.housekeeping(&stop).await });
         let (bridge, stop) = (Arc::clone(self), tasks.stopping());
         tasks.start("homes", async move { bridge.homes(&stop).await });
+        if !self.rules.alerts_to.is_empty() {
+            let (bridge, stop) = (Arc::clone(self), tasks.stopping());
+            tasks.start("alerts", async move { bridge.tell_alerts_loop(&stop).await });
+        }
         if !self.store.is_sqlite() {
             let (bridge, stop) = (Arc::clone(self), tasks.stopping());
             tasks.start("notifications", async move { bridge.store.listen(&stop).await });
@@ -233,6 +239,16 @@ impl Bridge {
         }
     }
 
+    /// Any replica may tell: a message has one row.
+    async fn tell_alerts_loop(self: &Arc<Self>, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            if let Err(error) = self.tell_alerts().await {
+                tracing::warn!(%error, "alerts could not be told");
+            }
+            wait(TELL_ALERTS, stop).await;
+        }
+    }
+
     /// Deletes what is old; logs the audit head hourly, so that a cut tail can be found against it.
     async fn housekeeping(self: &Arc<Self>, stop: &CancellationToken) {
         let mut minute = 0;
@@ -240,6 +256,9 @@ impl Bridge {
             if let Some(lease) = self.take_lease("housekeeping").await {
                 if let Err(error) = self.store.sweep(self.clock.now(), KEEP).await {
                     tracing::warn!(%error, "old rows could not be deleted");
+                }
+                if let Err(error) = self.tend_seats().await {
+                    tracing::warn!(%error, "waiting cards could not be looked at");
                 }
                 if let Err(error) = self.tend_alerts().await {
                     tracing::warn!(%error, "alerts could not be tended");

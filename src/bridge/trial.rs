@@ -12,7 +12,7 @@ use crate::domain::form::{Form, Kind};
 use crate::domain::ids::{AnswerId, GroupName, InteractionId, InteractionKey, RuntimeName};
 use crate::domain::interaction::{Attempted, End, Event, Reading};
 use crate::domain::pattern::Pattern;
-use crate::domain::place::Place;
+use crate::domain::place::Spot;
 use crate::domain::routing::{Approver, Group, Route, When};
 use crate::store::StoreError;
 use crate::store::cards::CardRow;
@@ -48,6 +48,8 @@ impl super::Rules {
                 when,
                 to: vec![],
                 fallback: vec![],
+                mention: vec![],
+                thread_by: None,
                 approvers: vec![Approver::Group(name)],
                 approvals: 1,
                 self_approval: true,
@@ -75,7 +77,7 @@ impl Bridge {
     /// When the database cannot be written.
     pub async fn begin_trial(
         self: &Arc<Self>,
-        place: &Place,
+        spot: &Spot,
         title: String,
         prompt: String,
     ) -> Result<InteractionId, StoreError> {
@@ -96,7 +98,7 @@ impl Bridge {
             arguments_withheld: false,
         };
         let (bridge, now) = (Arc::clone(self), self.clock.now());
-        let (place, install) = (place.to_string(), place.install.clone());
+        let spot = spot.clone();
         self.store
             .write(move |tx| {
                 Box::pin(async move {
@@ -113,7 +115,7 @@ impl Bridge {
                         read_at: now,
                     };
                     tx.insert_interaction(&new).await?;
-                    bridge.queue_card(tx, id, &place, &install, false, now).await?;
+                    bridge.queue_card(tx, id, &spot, false, now).await?;
                     tx.set_routed(id).await?;
                     Ok(id)
                 })

@@ -8,7 +8,7 @@ use crate::bridge::findings::{Finding, Severity};
 use crate::bridge::ports::Tracker;
 use crate::chat::slack::sign;
 use crate::config::{Config, ProcessEnv, SlackInbound};
-use crate::domain::place::Place;
+use crate::domain::place::{Place, Spot};
 use crate::net;
 use anyhow::Result;
 use clap::Args;
@@ -147,16 +147,20 @@ async fn chats(service: &Service, report: &mut Report) {
         if refused {
             continue;
         }
-        let places: BTreeSet<&Place> = service
+        let spots: BTreeSet<&Spot> = service
             .bridge
             .rules
             .routes
             .iter()
             .flat_map(|route| route.to.iter().chain(&route.fallback))
-            .filter(|place| place.install == *install)
+            .chain(&service.bridge.rules.alerts_to)
+            .filter_map(|place| match place {
+                Place::At(spot) if spot.install == *install => Some(spot),
+                _ => None,
+            })
             .collect();
-        for place in places {
-            report.all(&place.to_string(), platform.examine_place(&place.target).await);
+        for spot in spots {
+            report.all(&spot.to_string(), platform.examine_place(&spot.target).await);
         }
     }
 }

@@ -111,6 +111,6 @@ fn describe(service: &Service, interaction: &Interaction, cards: &[CardRow], pau
         "paused": paused,
         "opened": interaction.opened.rfc3339(),
         "approvers": approvers,
-        "places": cards.iter().map(|card| format!("{} ({})", card.place, card.state.as_str())).collect::<Vec<_>>(),
+        "places": cards.iter().map(|card| format!("{} ({})", card.place, card.word())).collect::<Vec<_>>(),
     })
 }

@@ -135,6 +135,8 @@ impl Service {
             group_max_age: config.policy.group_max_age,
             require_full_view: config.policy.require_full_view,
             hooks: hooks(&config),
+            max_open_per_place: i64::from(config.policy.max_open_per_place),
+            alerts_to: config.alerts.to.clone(),
         };
         let bridge = Bridge::new(
             store,

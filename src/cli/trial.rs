@@ -9,7 +9,7 @@ use crate::bridge::trial::Trial as Seen;
 use crate::config::Config;
 use crate::domain::ids::InteractionId;
 use crate::domain::interaction::{How, State};
-use crate::domain::place::Place;
+use crate::domain::place::Spot;
 use crate::render::slack::TestCard;
 use crate::store::cards::CardState;
 use anyhow::Result;
@@ -30,7 +30,7 @@ pub(super) struct Trial {
 }
 
 pub(super) async fn run(config: Config, command: Trial) -> Result<End> {
-    let place = match Place::parse(&command.place) {
+    let place = match Spot::parse(&command.place) {
         Ok(place) => place,
         Err(error) => {
             eprintln!("countersign: {}: {error}", command.place);

@@ -181,6 +181,16 @@ impl<'a> Check<'a> {
         Some((install.to_owned(), user.to_owned()))
     }
 
+    /// The name of a configured group, in places and mentions.
+    pub(super) fn group(&mut self, key: &str, name: &str) -> Option<()> {
+        if self.names.groups.contains(name) {
+            return Some(());
+        }
+        let fix = known(&self.names.groups, "add a [[group]] with this name");
+        self.error(key, format!("no [[group]] is named `{name}`"), fix);
+        None
+    }
+
     pub(super) fn slack_install(&mut self, key: &str, install: &str) -> Option<()> {
         if self.names.slack.contains(install) {
             return Some(());

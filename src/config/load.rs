@@ -6,7 +6,7 @@
 use super::check::Check;
 use super::hints::{plain, sample, unknown};
 use super::schema::{properties, schema_of};
-use super::{database, group, person, policy, route, runtime, server, signing, slack, templates};
+use super::{alerts, database, group, person, policy, route, runtime, server, signing, slack, templates};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -26,6 +26,8 @@ pub(super) struct File {
     pub(super) database: database::Raw,
     #[serde(default)]
     pub(super) policy: policy::Raw,
+    #[serde(default)]
+    pub(super) alerts: alerts::Raw,
     #[serde(default)]
     pub(super) templates: templates::Raw,
     /// The systems that run agents.
@@ -52,6 +54,7 @@ pub(super) fn sections(mut table: Table, check: &mut Check<'_>) -> File {
         signing: one(&mut table, "signing", check),
         database: one(&mut table, "database", check),
         policy: one(&mut table, "policy", check),
+        alerts: one(&mut table, "alerts", check),
         templates: one(&mut table, "templates", check),
         runtime: many(&mut table, "runtime", check),
         slack: many(&mut table, "slack", check),

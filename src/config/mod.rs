@@ -10,6 +10,7 @@
 //! signing keys, which their own module reads again.
 
 mod address;
+mod alerts;
 mod answer;
 mod check;
 mod database;
@@ -20,6 +21,7 @@ mod headers;
 mod hints;
 mod load;
 mod person;
+mod place;
 mod policy;
 mod route;
 mod runtime;
@@ -36,6 +38,7 @@ mod watch;
 mod tests;
 
 pub use address::Address;
+pub use alerts::Alerts;
 pub use answer::AnswerWith;
 pub use database::{Database, DatabaseUrl};
 pub use details::DetailsUrl;
@@ -63,6 +66,7 @@ pub struct Config {
     pub signing: Signing,
     pub database: Database,
     pub policy: Policy,
+    pub alerts: Alerts,
     pub templates: Templates,
     pub runtimes: Vec<Runtime>,
     pub slack: Vec<Slack>,
@@ -141,8 +145,19 @@ fn syntax(text: &str, why: &toml::de::Error) -> Finding {
 }
 
 fn build(file: load::File, check: &mut Check<'_>) -> Option<Config> {
-    let load::File { server, signing, database, policy, templates, runtime, slack, group, person, route } =
-        file;
+    let load::File {
+        server,
+        signing,
+        database,
+        policy,
+        alerts,
+        templates,
+        runtime,
+        slack,
+        group,
+        person,
+        route,
+    } = file;
     check.names.runtimes = check.unique("runtime", runtime.iter().map(|raw| raw.name.as_deref()));
     check.names.slack = check.unique("slack", slack.iter().map(|raw| raw.name.as_deref()));
     check.names.groups = check.unique("group", group.iter().map(|raw| raw.name.as_deref()));
@@ -151,6 +166,7 @@ fn build(file: load::File, check: &mut Check<'_>) -> Option<Config> {
     let signing = signing.check(check);
     let database = database.check(check);
     let policy = policy.check(check);
+    let alerts = alerts.check(check);
     let templates = templates.check(check);
     answer::same_audience(check, &runtime);
     let public_url = server.public_url.as_ref();
@@ -165,6 +181,7 @@ fn build(file: load::File, check: &mut Check<'_>) -> Option<Config> {
         signing,
         database: database?,
         policy,
+        alerts,
         templates,
         runtimes: runtimes?,
         slack: slack?,

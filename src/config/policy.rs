@@ -14,6 +14,8 @@ pub struct Policy {
     pub deliver_within: Duration,
     /// Members of groups read longer ago than this are read again before they decide.
     pub group_max_age: Duration,
+    /// How many open interactions one place shows at once; more wait.
+    pub max_open_per_place: u32,
 }
 
 impl Default for Policy {
@@ -22,6 +24,7 @@ impl Default for Policy {
             require_full_view: true,
             deliver_within: Duration::from_hours(1),
             group_max_age: Duration::from_mins(5),
+            max_open_per_place: 50,
         }
     }
 }
@@ -39,11 +42,22 @@ pub(super) struct Raw {
     /// Members of user groups that were read longer ago are read again before they decide.
     /// Default `5m`.
     group_max_age: Option<String>,
+    /// How many open interactions one place shows at once. More wait in the order first seen, and a notice
+    /// there says how many. Default 50.
+    #[schemars(range(min = 1))]
+    max_open_per_place: Option<u32>,
 }
 
 impl Raw {
     pub(super) fn check(self, check: &mut Check<'_>) -> Policy {
-        let Self { require_full_view, deliver_within, group_max_age } = self;
+        let Self { require_full_view, deliver_within, group_max_age, max_open_per_place } = self;
+        if max_open_per_place == Some(0) {
+            check.error(
+                "policy.max_open_per_place",
+                "no card at all could be posted".into(),
+                "write 1 or more".into(),
+            );
+        }
         let default = Policy::default();
         let second = Duration::from_secs(1);
         Policy {
@@ -60,6 +74,7 @@ impl Raw {
                 default.group_max_age,
                 Duration::ZERO,
             ),
+            max_open_per_place: max_open_per_place.unwrap_or(default.max_open_per_place),
         }
     }
 }

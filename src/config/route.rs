@@ -3,12 +3,12 @@
 //! Invariant: default deny. A route without approvers is accepted, allows nobody and is a warning.
 
 use super::check::{Check, known};
+use super::place::{self, Seen};
 use super::runtime;
 use crate::domain::form::Kind;
 use crate::domain::ids::GroupName;
 use crate::domain::pattern::Pattern;
-use crate::domain::place::{Place, PlaceError};
-use crate::domain::routing::{Approver, Route, When};
+use crate::domain::routing::{Approver, Route, ThreadBy, When};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,11 +20,14 @@ pub(super) struct Raw {
     /// What the route is for. `*` stands for any characters; a key that is left out matches
     /// everything.
     when: Option<RawWhen>,
-    /// Places: `slack:<name>:#channel` or `slack:<name>:C…`.
+    /// Places: `slack:<name>:#channel`, `slack:<name>:C…`, `slack:<name>:@U…` (one person), `dm:owner` (the
+    /// person the agent works for) or `dm:<group>` (each linked member).
     #[schemars(required)]
     to: Option<Vec<String>>,
     /// Places used when one of `to` is gone or refuses.
     fallback: Option<Vec<String>>,
+    /// Groups whose people are pinged when a card is posted.
+    mention: Option<Vec<String>>,
     /// Who may answer: names of groups, and `owner` for the person the agent works for. Without
     /// it nobody may.
     approvers: Option<Vec<String>>,
@@ -37,6 +40,9 @@ pub(super) struct Raw {
     confirm: Option<bool>,
     /// Whether a denial needs a reason; `Deny` without one is then not offered. Default `false`.
     reason_on_deny: Option<bool>,
+    /// `context`: one thread for each A2A context and place. Left out: every card stands by itself.
+    #[schemars(extend("enum" = ["context"]))]
+    thread_by: Option<String>,
 }
 
 /// What a route is for.
@@ -65,14 +71,16 @@ impl Raw {
         let to = check
             .required(at, "to", self.to, "add a place: to = [\"slack:<name>:#channel\"]")
             .unwrap_or_default();
-        let mut seen = Vec::new();
+        let mut seen = Seen::default();
         let path = format!("{at}.to");
-        let places = places(check, &path, &to, &mut seen);
+        let places = place::list(check, &path, &to, &mut seen);
         if to.is_empty() && !check.has_finding(&path) {
             check.error(&path, "names no place".into(), "add a place: \"slack:<name>:#channel\"".into());
         }
         let fallback =
-            self::places(check, &format!("{at}.fallback"), &self.fallback.unwrap_or_default(), &mut seen);
+            place::list(check, &format!("{at}.fallback"), &self.fallback.unwrap_or_default(), &mut seen);
+        let mention = mention(check, at, &self.mention.unwrap_or_default());
+        let thread_by = thread_by(check, &format!("{at}.thread_by"), self.thread_by.as_deref());
         let approvers = approvers(check, at, &self.approvers.unwrap_or_default());
         let approvals = self.approvals.unwrap_or(1);
         if approvals == 0 {
@@ -94,6 +102,8 @@ impl Raw {
             when,
             to: places,
             fallback,
+            mention,
+            thread_by,
             approvers,
             approvals,
             self_approval,
@@ -161,53 +171,33 @@ fn kind(check: &mut Check<'_>, key: &str, text: &str) -> Option<Kind> {
     None
 }
 
-fn places(check: &mut Check<'_>, key: &str, texts: &[String], seen: &mut Vec<Place>) -> Vec<Place> {
-    let mut places = Vec::new();
+fn mention(check: &mut Check<'_>, at: &str, texts: &[String]) -> Vec<GroupName> {
+    let mut groups = Vec::new();
     for (n, text) in texts.iter().enumerate() {
-        let path = format!("{key}[{n}]");
-        match Place::parse(text) {
-            Ok(place) if seen.contains(&place) => {
-                check.error(
-                    &path,
-                    format!("`{text}` is named twice in this route"),
-                    "remove one of the two".into(),
-                );
-            }
-            Ok(place) => {
-                seen.push(place.clone());
-                if check.slack_install(&path, &place.install).is_some() && channel_name(check, &path, text) {
-                    places.push(place);
-                }
-            }
-            Err(PlaceError::NotYet(what)) => check.error(
-                &path,
-                format!("`{text}`: {what} is not part of this version yet"),
-                "name a channel: \"slack:<name>:#channel\" or \"slack:<name>:C…\"".into(),
-            ),
-            Err(PlaceError::Form) => check.error(
-                &path,
-                format!("`{text}` is no place"),
-                "write \"slack:<name>:#channel\" or \"slack:<name>:C…\"".into(),
-            ),
+        let path = format!("{at}.mention[{n}]");
+        let group = GroupName::new(text.as_str());
+        if groups.contains(&group) {
+            check.error(&path, format!("`{text}` is named twice"), "remove one of the two".into());
+        } else if check.group(&path, text).is_some() {
+            groups.push(group);
         }
     }
-    places
+    groups
 }
 
-/// Slack has no upper case, spaces or full stops in channel names: one would never be found.
-fn channel_name(check: &mut Check<'_>, key: &str, text: &str) -> bool {
-    let Some((_, name)) = text.split_once('#') else { return true };
-    let good = name
-        .chars()
-        .all(|c| !c.is_whitespace() && !c.is_uppercase() && !c.is_control() && c != '.' && c != '#');
-    if !good {
-        check.error(
-            key,
-            format!("`#{name}` cannot be the name of a Slack channel"),
-            "write it as Slack shows it: lower case, without spaces".into(),
-        );
+fn thread_by(check: &mut Check<'_>, key: &str, word: Option<&str>) -> Option<ThreadBy> {
+    match word {
+        None => None,
+        Some("context") => Some(ThreadBy::Context),
+        Some(other) => {
+            check.error(
+                key,
+                format!("`{other}` gathers nothing"),
+                "write \"context\", or leave the key out".into(),
+            );
+            None
+        }
     }
-    good
 }
 
 fn approvers(check: &mut Check<'_>, at: &str, texts: &[String]) -> Vec<Approver> {

@@ -128,7 +128,7 @@ fn every_fault_is_reported_at_once() {
         pace = 4
         [[route]]
         when = { runtime = "prod", tol = "x", agent = 5 }
-        to = ["slack:guild:#x", "dm:owner"]
+        to = ["slack:guild:#x", "dm:nobody"]
         approvers = ["nobody"]
         approvals = "two"
     "#;
@@ -152,9 +152,9 @@ fn every_fault_is_reported_at_once() {
     route[0].approvals: invalid type: string "two", expected a whole number from 0 on; write it like `approvals = 1`
     route[0].when.agent: invalid type: integer `5`, expected a text in quotes; write it like `when = { runtime = "prod", agent = "release*", kind = "approval", server = "ci", tool = "deploy_*" }`
     route[0].to[0]: no [[slack]] is named `guild`; use one of: acme; or add a [[slack]] with this name
-    route[0].to[1]: `dm:owner`: a dm: place is not part of this version yet; name a channel: "slack:<name>:#channel" or "slack:<name>:C…"
+    route[0].to[1]: no [[group]] is named `nobody`; add a [[group]] with this name
     route[0].approvers[0]: no [[group]] is named `nobody`; add a [[group]] with this name; "owner" is the person the agent works for
-    colour: is not a known key; remove it; known here: database, group, person, policy, route, runtime, server, signing, slack, templates
+    colour: is not a known key; remove it; known here: alerts, database, group, person, policy, route, runtime, server, signing, slack, templates
     "#);
 }
 

@@ -94,6 +94,14 @@ pub enum Status {
     },
 }
 
+/// Whom a card pings when it is posted, by ids of its own install.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mention {
+    pub users: Vec<String>,
+    /// Groups of the chat platform.
+    pub groups: Vec<String>,
+}
+
 /// One message's content.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Card {
@@ -110,6 +118,8 @@ pub struct Card {
     pub details_url: Option<String>,
     pub status: Status,
     pub controls: Vec<Control>,
+    /// Nobody, once it is over.
+    pub mention: Mention,
     /// While something is cut, `Approve` works only for who has opened all of it.
     pub gated: bool,
 }

@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod audit_file;
+pub mod bulletin;
 pub mod card;
 pub mod clock;
 pub mod details;

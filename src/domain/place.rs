@@ -1,33 +1,87 @@
 //! Where a message can go, and what is there.
+//!
+//! A place is what the configuration says; a spot is one address in one chat. `dm:owner` and `dm:<group>`
+//! come to spots only when it is known who that is, and one person is one spot, by whatever places.
 
+use crate::domain::ids::GroupName;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A configured destination. Written `slack:<name>:#channel`, `slack:<name>:C…`.
+/// A configured destination. Written `slack:<name>:#channel`, `slack:<name>:C…`, `slack:<name>:@U…`,
+/// `dm:owner` or `dm:<group>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(into = "String")]
-pub struct Place {
+pub enum Place {
+    At(Spot),
+    /// The person the agent works for, directly.
+    Owner,
+    /// Each linked member of the group, directly.
+    Group(GroupName),
+}
+
+/// One address in one chat install.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Spot {
     /// The configured name of the chat install.
     pub install: String,
     pub target: Target,
 }
 
-/// What a place names on its platform.
+/// What a spot names on its platform.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// A Slack channel by name, without `#`; resolved once and pinned by id.
     SlackName(String),
     /// A Slack channel by id.
     SlackChannel(String),
+    /// A person on Slack by id: their direct messages with us.
+    SlackUser(String),
 }
 
 /// Why a text is no place, with what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
-    #[error("a place is written slack:<name>:#channel or slack:<name>:C…")]
+    #[error(
+        "a place is written slack:<name>:#channel, slack:<name>:C…, slack:<name>:@U…, dm:owner or dm:<group>"
+    )]
     Form,
-    #[error("{0} is not part of this version yet; write slack:<name>:#channel or slack:<name>:C…")]
+    #[error("{0} is not part of this version yet")]
     NotYet(&'static str),
+}
+
+impl Target {
+    /// What its resolved channel is kept under; never the same for two targets.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self {
+            Self::SlackName(name) => name.clone(),
+            Self::SlackChannel(id) => id.clone(),
+            Self::SlackUser(id) => format!("@{id}"),
+        }
+    }
+
+    /// Whether it is one person.
+    #[must_use]
+    pub fn is_direct(&self) -> bool {
+        matches!(self, Self::SlackUser(_))
+    }
+}
+
+impl Spot {
+    /// The direct messages with a person on Slack.
+    #[must_use]
+    pub fn slack_user(install: &str, user: &str) -> Self {
+        Self { install: install.to_owned(), target: Target::SlackUser(user.to_owned()) }
+    }
+
+    /// # Errors
+    /// When the text is no address in a chat.
+    pub fn parse(text: &str) -> Result<Self, PlaceError> {
+        match Place::parse(text)? {
+            Place::At(spot) => Ok(spot),
+            Place::Owner | Place::Group(_) => Err(PlaceError::Form),
+        }
+    }
 }
 
 impl Place {
@@ -37,35 +91,44 @@ impl Place {
         let mut parts = text.splitn(3, ':');
         match (parts.next(), parts.next(), parts.next()) {
             (Some("slack"), Some(install), Some(target)) if !install.is_empty() => {
-                let target = if let Some(name) = target.strip_prefix('#') {
-                    if name.is_empty() {
-                        return Err(PlaceError::Form);
-                    }
-                    Target::SlackName(name.into())
-                } else if target.starts_with('@') {
-                    return Err(PlaceError::NotYet("a direct message to one person"));
-                } else if target.len() > 1
-                    && target.starts_with(['C', 'G'])
-                    && target.bytes().all(|b| b.is_ascii_alphanumeric())
-                {
-                    Target::SlackChannel(target.into())
-                } else {
-                    return Err(PlaceError::Form);
-                };
-                Ok(Self { install: install.into(), target })
+                let target = slack_target(target).ok_or(PlaceError::Form)?;
+                Ok(Self::At(Spot { install: install.into(), target }))
             }
-            (Some("dm"), ..) => Err(PlaceError::NotYet("a dm: place")),
+            (Some("dm"), Some("owner"), None) => Ok(Self::Owner),
+            (Some("dm"), Some(group), None) if !group.is_empty() => Ok(Self::Group(GroupName::new(group))),
             (Some("discord"), ..) => Err(PlaceError::NotYet("Discord")),
             _ => Err(PlaceError::Form),
         }
     }
 }
 
-impl fmt::Display for Place {
+fn slack_target(text: &str) -> Option<Target> {
+    let id = |id: &str, heads: &[char]| {
+        id.len() > 1 && id.starts_with(heads) && id.bytes().all(|b| b.is_ascii_alphanumeric())
+    };
+    match (text.strip_prefix('#'), text.strip_prefix('@')) {
+        (Some(name), _) => (!name.is_empty()).then(|| Target::SlackName(name.into())),
+        (_, Some(user)) => id(user, &['U', 'W']).then(|| Target::SlackUser(user.into())),
+        _ => id(text, &['C', 'G']).then(|| Target::SlackChannel(text.into())),
+    }
+}
+
+impl fmt::Display for Spot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.target {
             Target::SlackName(name) => write!(f, "slack:{}:#{name}", self.install),
             Target::SlackChannel(id) => write!(f, "slack:{}:{id}", self.install),
+            Target::SlackUser(id) => write!(f, "slack:{}:@{id}", self.install),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(spot) => spot.fmt(f),
+            Self::Owner => f.write_str("dm:owner"),
+            Self::Group(name) => write!(f, "dm:{name}"),
         }
     }
 }
@@ -81,6 +144,17 @@ impl<'de> Deserialize<'de> for Place {
         let text = String::deserialize(from)?;
         Self::parse(&text).map_err(serde::de::Error::custom)
     }
+}
+
+/// What a chat platform said happened to a channel. A hint: what is true is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChannelNews {
+    /// Archived, or opened again.
+    Changed { channel: String },
+    /// Somebody came in; that may be us.
+    Joined { channel: String, user: String },
+    /// It has another id from now on.
+    Moved { from: String, to: String },
 }
 
 /// Who we are on the platform.
@@ -123,7 +197,15 @@ mod tests {
 
     #[test]
     fn places_read_back_as_written() {
-        for text in ["slack:acme:#releases", "slack:acme:C0OPS", "slack:acme:G0PRIV"] {
+        for text in [
+            "slack:acme:#releases",
+            "slack:acme:C0OPS",
+            "slack:acme:G0PRIV",
+            "slack:acme:@U0DANA",
+            "slack:acme:@W0WIM",
+            "dm:owner",
+            "dm:release",
+        ] {
             assert_eq!(Place::parse(text).unwrap().to_string(), text);
         }
         for text in [
@@ -132,11 +214,18 @@ mod tests {
             "slack::#x",
             "slack:acme:#",
             "slack:acme:ops",
+            "slack:acme:@dana",
+            "slack:acme:@",
+            "slack:acme:U0DANA",
             "telegram:x:y",
             "slack:acme:C0;DROP",
+            "dm:",
+            "dm",
+            "dm:owner:more",
         ] {
             assert_eq!(Place::parse(text), Err(PlaceError::Form), "{text}");
         }
-        assert!(matches!(Place::parse("dm:owner"), Err(PlaceError::NotYet(_))));
+        assert!(matches!(Place::parse("discord:guild:44"), Err(PlaceError::NotYet(_))));
+        assert_eq!(Spot::parse("dm:owner"), Err(PlaceError::Form));
     }
 }

@@ -61,6 +61,8 @@ impl Case {
                 when: When::default(),
                 to: vec![],
                 fallback: vec![],
+                mention: vec![],
+                thread_by: None,
                 approvers: vec![Approver::Group(GroupName::new("release"))],
                 approvals: 1,
                 self_approval: true,

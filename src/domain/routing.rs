@@ -48,12 +48,24 @@ pub struct Group {
     pub slack_usergroups: Vec<(String, String)>,
 }
 
+/// What the cards of one thread have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadBy {
+    /// One thread for each A2A context and place.
+    Context,
+}
+
 /// Where a kind of interaction goes, and who may answer it there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Route {
     pub when: When,
     pub to: Vec<Place>,
     pub fallback: Vec<Place>,
+    /// Groups whose people are pinged by a card's first post.
+    pub mention: Vec<GroupName>,
+    /// What gathers cards of one place in a thread.
+    pub thread_by: Option<ThreadBy>,
     /// Empty: nobody may answer.
     pub approvers: Vec<Approver>,
     /// How many distinct subjects must approve; at least 1.
@@ -140,6 +152,8 @@ mod tests {
             when,
             to: vec![Place::parse(place).unwrap()],
             fallback: vec![],
+            mention: vec![],
+            thread_by: None,
             approvers: vec![],
             approvals: 1,
             self_approval: true,

@@ -35,6 +35,9 @@ pub(super) fn all() -> Vec<Known> {
         known::<ViewText>(),
         known::<WaitingText>(),
         known::<WaitingItem>(),
+        known::<CrowdedText>(),
+        known::<AlertText>(),
+        known::<Ping>(),
     ]
 }
 
@@ -400,6 +403,88 @@ impl NoticeText {
             user: String::new(),
             given_back: false,
         }
+    }
+}
+
+/// How many requests wait for room in a channel.
+#[derive(Debug, Clone, Serialize)]
+pub struct CrowdedText {
+    pub count: i64,
+}
+
+impl Context for CrowdedText {
+    const NAME: &'static str = "slack/crowded.mrkdwn";
+    fn samples() -> Vec<Self> {
+        vec![Self { count: 1 }, Self { count: 12 }]
+    }
+}
+
+/// What operators are told of an alert: `text` for the notification, `body` above its particulars.
+#[derive(Debug, Clone, Serialize)]
+pub struct AlertText {
+    pub part: &'static str,
+    /// The first word of the alert's key; one that is not known here has general words.
+    pub kind: String,
+    pub about: String,
+    pub detail: String,
+    pub since: Markup,
+    pub over: Option<Markup>,
+}
+
+/// The kinds of alerts that have words of their own, and one that has none.
+const ALERTS: [&str; 13] = [
+    "place",
+    "chat",
+    "pin",
+    "card",
+    "edit",
+    "group",
+    "unrouted",
+    "unreadable",
+    "not_installed",
+    "runtime",
+    "answers",
+    "absence",
+    "another",
+];
+
+impl Context for AlertText {
+    const NAME: &'static str = "slack/alert.mrkdwn";
+    fn samples() -> Vec<Self> {
+        let at = || markup("<!date^1796000009^{date_short_pretty} {time}|2026-11-30 00:53 UTC>".into());
+        let mut samples = vec![];
+        for kind in ALERTS {
+            for part in ["text", "body"] {
+                for over in [None, Some(at())] {
+                    for about in ["", "slack:acme:#ops"] {
+                        samples.push(Self {
+                            part,
+                            kind: kind.into(),
+                            about: about.into(),
+                            detail: about.into(),
+                            since: at(),
+                            over: over.clone(),
+                        });
+                    }
+                }
+            }
+        }
+        samples
+    }
+}
+
+/// Who is pinged by a card's first post; `more` are not named because they did not fit.
+#[derive(Debug, Clone, Serialize)]
+pub struct Ping {
+    pub mentions: Vec<Markup>,
+    pub more: usize,
+}
+
+impl Context for Ping {
+    const NAME: &'static str = "slack/ping.mrkdwn";
+    fn samples() -> Vec<Self> {
+        let mentions = vec![markup("<@U0DANA>".into()), markup("<!subteam^S0RELEASE>".into())];
+        vec![Self { mentions: mentions.clone(), more: 0 }, Self { mentions, more: 3 }]
     }
 }
 

@@ -9,7 +9,7 @@ use crate::domain::card::Control;
 use crate::domain::clock::Millis;
 use crate::domain::form::Digest;
 use crate::domain::ids::{CardId, InteractionId};
-use crate::domain::place::MessageRef;
+use crate::domain::place::{Destination, MessageRef};
 use uuid::Uuid;
 
 /// Where a card's message stands.
@@ -50,6 +50,31 @@ impl CardState {
     }
 }
 
+/// A card's seat in its place, while its interaction is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// It stands there, or is about to.
+    Taken,
+    /// It waits for room.
+    Held,
+    /// The place refused it; it is wanted again when the place takes cards.
+    Lost,
+}
+
+impl Slot {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Taken => "taken",
+            Self::Held => "held",
+            Self::Lost => "lost",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        [Self::Taken, Self::Held, Self::Lost].into_iter().find(|slot| slot.as_str() == word)
+    }
+}
+
 /// One card.
 #[derive(Debug, Clone)]
 pub struct CardRow {
@@ -75,9 +100,17 @@ pub struct CardRow {
     pub editing: Option<Millis>,
     /// When the final state is to be sent once more.
     pub confirm: Option<Millis>,
+    /// `None`: not decided yet, or nothing is open any more.
+    pub slot: Option<Slot>,
 }
 
 impl CardRow {
+    /// Its state for people: a card that waits for room in its place is `waiting`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        if self.slot == Some(Slot::Held) { "waiting" } else { self.state.as_str() }
+    }
+
     /// Its message on the platform, once known.
     #[must_use]
     pub fn at(&self) -> Option<MessageRef> {
@@ -117,13 +150,14 @@ struct Row {
     empty_read_ms: Option<i64>,
     editing_ms: Option<i64>,
     confirm_ms: Option<i64>,
+    slot: Option<String>,
 }
 
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT id, interaction_id, place, install, channel, message, thread, state, fallback, shown_rev, ",
-            "cut, posting_ms, post_rev, empty_reads, empty_read_ms, editing_ms, confirm_ms FROM cards ",
+            "cut, posting_ms, post_rev, empty_reads, empty_read_ms, editing_ms, confirm_ms, slot FROM cards ",
             $rest
         )
     };
@@ -133,8 +167,8 @@ const LOAD: &str = select!("WHERE id = $1");
 const OF_INTERACTION: &str = select!("WHERE interaction_id = $1 ORDER BY created_ms, place");
 const INSERT: &str = "INSERT INTO cards (id, interaction_id, place, install, channel, thread, state, fallback, created_ms) \
     VALUES ($1, $2, $3, $4, $5, $6, 'queued', $7, $8) ON CONFLICT (interaction_id, place) DO NOTHING";
-const POST_SENT: &str = "UPDATE cards SET state = 'posting', posting_ms = $2, post_rev = $3, channel = $4, cut = $5, \
-    empty_reads = 0, empty_read_ms = NULL WHERE id = $1 AND state IN ('queued', 'posting')";
+const POST_SENT: &str = "UPDATE cards SET state = 'posting', posting_ms = $2, post_rev = $3, channel = $4, thread = $5, \
+    cut = $6, empty_reads = 0, empty_read_ms = NULL WHERE id = $1 AND state IN ('queued', 'posting')";
 const POSTED: &str = "UPDATE cards SET state = 'live', channel = $2, message = $3, posting_ms = NULL, \
     shown_rev = $4 WHERE id = $1 AND state IN ('queued', 'posting')";
 const EDIT_SENT: &str = "UPDATE cards SET editing_ms = $2, cut = $3 WHERE id = $1 AND state = 'live'";
@@ -162,6 +196,7 @@ fn card(row: Row) -> Result<CardRow, StoreError> {
         empty_read_ms,
         editing_ms,
         confirm_ms,
+        slot,
     } = row;
     Ok(CardRow {
         id: CardId(id),
@@ -181,6 +216,10 @@ fn card(row: Row) -> Result<CardRow, StoreError> {
         empty_read: empty_read_ms.map(Millis),
         editing: editing_ms.map(Millis),
         confirm: confirm_ms.map(Millis),
+        slot: match slot {
+            None => None,
+            Some(word) => Some(Slot::parse(&word).ok_or_else(|| StoreError::corrupt("cards", "slot", id))?),
+        },
     })
 }
 
@@ -214,10 +253,11 @@ impl Tx {
         id: CardId,
         at: Millis,
         rev: i64,
-        channel: &str,
+        to: &Destination,
         cut: bool,
     ) -> Result<bool, StoreError> {
-        Ok(exec!(self, POST_SENT, id.0, at.0, rev, channel, cut)? == 1)
+        let (channel, thread) = (to.channel.as_str(), to.thread.as_deref());
+        Ok(exec!(self, POST_SENT, id.0, at.0, rev, channel, thread, cut)? == 1)
     }
 
     /// The post is there. `false` when the card has learnt of its message before (a press told us).
@@ -270,6 +310,11 @@ impl Tx {
             .map(|_| ())
     }
 
+    /// A reply beneath a card that cannot be edited goes outside of its thread.
+    pub async fn leave_thread(&mut self, id: CardId) -> Result<(), StoreError> {
+        exec!(self, "UPDATE cards SET thread = '' WHERE id = $1", id.0).map(|_| ())
+    }
+
     /// The post that was announced did not happen: it waits again.
     pub async fn post_not_sent(&mut self, id: CardId) -> Result<(), StoreError> {
         exec!(
@@ -283,24 +328,6 @@ impl Tx {
     /// The edit that was announced was not sent after all.
     pub async fn edit_not_sent(&mut self, id: CardId) -> Result<(), StoreError> {
         exec!(self, "UPDATE cards SET editing_ms = NULL WHERE id = $1", id.0).map(|_| ())
-    }
-
-    /// Remembers that a place took no card, until one is taken there.
-    pub async fn mark_place(&mut self, place: &str, code: &str, at: Millis) -> Result<(), StoreError> {
-        exec!(
-            self,
-            "INSERT INTO bad_places (place, code, since_ms) VALUES ($1, $2, $3) \
-             ON CONFLICT (place) DO UPDATE SET code = excluded.code",
-            place,
-            code,
-            at.0
-        )
-        .map(|_| ())
-    }
-
-    /// A place took a card. `true`: it was remembered as one that takes none.
-    pub async fn place_works(&mut self, place: &str) -> Result<bool, StoreError> {
-        Ok(exec!(self, "DELETE FROM bad_places WHERE place = $1", place)? == 1)
     }
 
     /// Stores the tokens of a drawing. Repeating the same drawing stores them again without harm.
@@ -387,47 +414,5 @@ impl Tx {
         .into_iter()
         .map(|(channel, message)| MessageRef { channel, message })
         .collect())
-    }
-
-    /// The pinned channel of a `#name` place.
-    pub async fn pin(&mut self, install: &str, name: &str) -> Result<Option<String>, StoreError> {
-        Ok(fetch_optional!(
-            self,
-            (String,),
-            "SELECT channel FROM pins WHERE install = $1 AND name = $2",
-            install,
-            name
-        )?
-        .map(|(channel,)| channel))
-    }
-
-    /// Every pinned name of an install, with its channel.
-    pub async fn pins(&mut self, install: &str) -> Result<Vec<(String, String)>, StoreError> {
-        fetch_all!(
-            self,
-            (String, String),
-            "SELECT name, channel FROM pins WHERE install = $1 ORDER BY name",
-            install
-        )
-    }
-
-    /// Pins a `#name` place to a channel; the first pin stays.
-    pub async fn set_pin(
-        &mut self,
-        install: &str,
-        name: &str,
-        channel: &str,
-        at: Millis,
-    ) -> Result<(), StoreError> {
-        exec!(
-            self,
-            "INSERT INTO pins (install, name, channel, pinned_ms) VALUES ($1, $2, $3, $4) \
-             ON CONFLICT (install, name) DO NOTHING",
-            install,
-            name,
-            channel,
-            at.0
-        )
-        .map(|_| ())
     }
 }

@@ -110,7 +110,7 @@ pub enum JobKind {
     Answer,
     /// Post a card.
     Post,
-    /// Bring a card up to date.
+    /// Bring a message of ours (a card, or a bulletin) up to date.
     Edit,
     /// Tell one person something privately.
     Notice,
@@ -120,11 +120,15 @@ pub enum JobKind {
     Asked,
     /// Bring somebody's Home up to date.
     Home,
+    /// Look whether a place takes cards.
+    Place,
+    /// Find the people whom a group's direct messages go to.
+    Spread,
 }
 
 impl JobKind {
     /// Every kind this version knows.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Decide,
         Self::Answer,
         Self::Post,
@@ -133,6 +137,8 @@ impl JobKind {
         Self::Search,
         Self::Asked,
         Self::Home,
+        Self::Place,
+        Self::Spread,
     ];
 
     /// As stored.
@@ -146,6 +152,8 @@ impl JobKind {
             Self::Search => "search",
             Self::Asked => "asked",
             Self::Home => "home",
+            Self::Place => "place",
+            Self::Spread => "spread",
         }
     }
 

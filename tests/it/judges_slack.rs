@@ -6,7 +6,7 @@ use crate::world::story::serve;
 use countersign::bridge::ports::{ChatError, ChatPlatform, Marks, Person, PressedBy};
 use countersign::chat::slack::{Slack, SlackSettings};
 use countersign::cli::machine::{MachineClock, MachineIds};
-use countersign::domain::card::{Asks, Card, Control, Status};
+use countersign::domain::card::{Asks, Card, Control, Mention, Status};
 use countersign::domain::clock::{Clock, Millis};
 use countersign::domain::form::{Fact, Form, Kind};
 use countersign::domain::ids::CardId;
@@ -168,6 +168,7 @@ fn drawn(slack: &Slack, card: CardId, rev: i64, prompt: &str) -> countersign::br
         status,
         controls,
         gated: true,
+        mention: Mention::default(),
     };
     let tokens = vec![(Control::Approve, format!("k_a{rev}")), (Control::Deny, format!("k_d{rev}"))];
     slack.draw(&shown, &Marks { card, rev, tokens })

@@ -35,6 +35,7 @@ mod story_chaos;
 mod story_incident;
 #[cfg(test)]
 mod story_people;
+mod story_places;
 #[cfg(test)]
 mod story_push;
 #[cfg(test)]

@@ -279,7 +279,9 @@ async fn the_door(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     assert!(refused >= 10, "{refused}");
 
     let following = story.follows();
-    story.until_worked("it is not to call any more", || story.count("DeleteTaskPushNotificationConfig") == 1).await;
+    story
+        .until_worked("it is not to call any more", || story.count("DeleteTaskPushNotificationConfig") == 1)
+        .await;
     assert_eq!(story.http("POST", &path, &right, update.into_bytes()).await.0, 404);
     drop(following);
     for secret in [&secret, &token, &credential] {

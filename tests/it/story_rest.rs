@@ -454,6 +454,7 @@ async fn a_place_that_is_usable_again(#[values(Backend::Sqlite, Backend::Postgre
     assert!(story.reads(&story.card(OPS)).contains("first"));
     assert_eq!(story.alert_keys().await, ["place:slack:acme:#releases"]);
     story.slack.edit_channel(RELEASES, |channel| channel.archived = false);
+    story.pass(Duration::from_mins(10)).await;
     story.asks("second");
     story.tick().await;
     story.pass(Duration::from_secs(5)).await;

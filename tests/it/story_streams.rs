@@ -219,7 +219,9 @@ async fn a_runtime_that_has_no_streams_after_all(
     }
     let following = story.follows();
     let (opened, card) = story.asked("deploy_service").await;
-    story.until_worked("the refusal", || story.count("SubscribeToTask") == 1 && story.count("GetTask") == 1).await;
+    story
+        .until_worked("the refusal", || story.count("SubscribeToTask") == 1 && story.count("GetTask") == 1)
+        .await;
     for _ in 0..5 {
         story.advance(Duration::from_mins(2));
         story.tick().await;

@@ -14,6 +14,8 @@ pub(super) enum Class {
     Transient,
     Payload,
     Place,
+    Thread,
+    Closed,
     Auth,
     Gone,
     NotEditable,
@@ -65,6 +67,7 @@ pub(super) const CODES: &[(Class, &[&str])] = &[
         &[
             "channel_not_found",
             "is_archived",
+            "is_inactive",
             "not_in_channel",
             "messages_tab_disabled",
             "app_access_restricted",
@@ -73,13 +76,14 @@ pub(super) const CODES: &[(Class, &[&str])] = &[
             "posting_to_channel_denied",
             "message_limit_exceeded",
             "channel_is_limited_access",
-            "cannot_reply_to_message",
             "user_disabled",
             "user_not_in_channel",
             "user_not_visible",
+            "cannot_dm_bot",
             "method_not_supported_for_channel_type",
         ],
     ),
+    (Class::Thread, &["cannot_reply_to_message", "restricted_action_thread_locked"]),
     (
         Class::Auth,
         &[
@@ -95,10 +99,7 @@ pub(super) const CODES: &[(Class, &[&str])] = &[
         ],
     ),
     (Class::Gone, &["message_not_found"]),
-    (
-        Class::NotEditable,
-        &["cant_update_message", "edit_window_closed", "is_inactive", "cant_delete_message"],
-    ),
+    (Class::NotEditable, &["cant_update_message", "edit_window_closed", "cant_delete_message"]),
     (Class::Unreadable, &["no_such_subteam", "plan_upgrade_required", "thread_not_found"]),
     (Class::NoSuchPerson, &["users_not_found", "user_not_found"]),
 ];
@@ -106,7 +107,9 @@ pub(super) const CODES: &[(Class, &[&str])] = &[
 /// Where a method gives a code another meaning.
 pub(super) const EXCEPTIONS: &[(Method, Class, &[&str])] = &[
     (Method::Update, Class::Gone, &["channel_not_found"]),
-    (Method::Update, Class::NotEditable, &["is_archived"]),
+    // Not for good: it is tried again when the channel is open again.
+    (Method::Update, Class::Closed, &["is_archived", "is_inactive"]),
+    (Method::Delete, Class::Closed, &["is_archived", "is_inactive"]),
     (Method::Delete, Class::Gone, &["channel_not_found"]),
     // Without `im:write` nobody can be written to directly; everything else works.
     (Method::OpenConversation, Class::Place, &["user_not_found", "users_not_found", "missing_scope"]),
@@ -150,18 +153,13 @@ pub(super) const METADATA: [&str; 4] = [
     "metadata_must_be_sent_from_app",
 ];
 
-/// Codes about the thread alone: the same message goes outside of it.
-pub(super) const THREAD: [&str; 2] = ["cannot_reply_to_message", "restricted_action_thread_locked"];
-
 pub(super) fn class(method: Method, code: &str) -> Class {
     let exception = EXCEPTIONS.iter().find(|(of, _, codes)| *of == method && codes.contains(&code));
     if let Some((_, class, _)) = exception {
         return *class;
     }
-    if code.starts_with("restricted_action") {
-        return Class::Place;
-    }
-    CODES.iter().find(|(_, codes)| codes.contains(&code)).map_or(Class::Permanent, |(class, _)| *class)
+    let otherwise = if code.starts_with("restricted_action") { Class::Place } else { Class::Permanent };
+    CODES.iter().find(|(_, codes)| codes.contains(&code)).map_or(otherwise, |(class, _)| *class)
 }
 
 /// The error of an answer `{"ok": false, "error": code}`.
@@ -174,6 +172,8 @@ pub(super) fn classify(method: Method, code: &str, body: &Value) -> ChatError {
             ChatError::Place { code: format!("{code} {}", needed(body)).trim().to_owned() }
         }
         Class::Place => ChatError::Place { code },
+        Class::Thread => ChatError::Thread { code },
+        Class::Closed => ChatError::Closed { code },
         Class::Auth => ChatError::Auth { code, needed: needed(body) },
         Class::Gone => ChatError::Gone { code },
         Class::NotEditable => ChatError::NotEditable { code },

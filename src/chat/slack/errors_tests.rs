@@ -2,7 +2,7 @@ use super::*;
 use serde_json::json;
 
 /// Every method we call.
-const METHODS: [Method; 16] = [
+const METHODS: [Method; 17] = [
     Method::AuthTest,
     Method::BotsInfo,
     Method::PostMessage,
@@ -10,6 +10,7 @@ const METHODS: [Method; 16] = [
     Method::PostEphemeral,
     Method::Delete,
     Method::OpenConversation,
+    Method::ConversationInfo,
     Method::ListConversations,
     Method::History,
     Method::Replies,
@@ -22,7 +23,7 @@ const METHODS: [Method; 16] = [
 ];
 
 /// Slack's own words, each with what it means where no method says otherwise; by hand, not from the table.
-const MEANS: [(Class, &str); 8] = [
+const MEANS: [(Class, &str); 9] = [
     (
         Class::Transient,
         "internal_error fatal_error service_unavailable request_timeout team_added_to_org external_channel_migrating update_failed streaming_state_conflict",
@@ -33,14 +34,15 @@ const MEANS: [(Class, &str); 8] = [
     ),
     (
         Class::Place,
-        "channel_not_found is_archived not_in_channel restricted_action restricted_action_read_only_channel restricted_action_thread_only_channel restricted_action_non_threadable_channel restricted_action_thread_locked cannot_reply_to_message messages_tab_disabled app_access_restricted ekm_access_denied team_access_not_granted posting_to_channel_denied message_limit_exceeded channel_is_limited_access user_disabled user_not_visible user_not_in_channel method_not_supported_for_channel_type",
+        "channel_not_found is_archived is_inactive not_in_channel restricted_action restricted_action_read_only_channel restricted_action_thread_only_channel restricted_action_non_threadable_channel messages_tab_disabled app_access_restricted ekm_access_denied team_access_not_granted posting_to_channel_denied message_limit_exceeded channel_is_limited_access user_disabled user_not_visible user_not_in_channel cannot_dm_bot method_not_supported_for_channel_type",
     ),
     (
         Class::Auth,
         "invalid_auth not_authed account_inactive token_revoked token_expired team_not_found no_permission missing_scope not_allowed_token_type",
     ),
     (Class::Gone, "message_not_found"),
-    (Class::NotEditable, "cant_update_message edit_window_closed is_inactive cant_delete_message"),
+    (Class::NotEditable, "cant_update_message edit_window_closed cant_delete_message"),
+    (Class::Thread, "restricted_action_thread_locked cannot_reply_to_message"),
     (Class::NoSuchPerson, "users_not_found user_not_found"),
     (
         Class::Permanent,
@@ -49,9 +51,10 @@ const MEANS: [(Class, &str); 8] = [
 ];
 
 /// Where a method means something else by it.
-const OTHERWISE: [(Method, Class, &str); 15] = [
+const OTHERWISE: [(Method, Class, &str); 16] = [
     (Method::Update, Class::Gone, "channel_not_found"),
-    (Method::Update, Class::NotEditable, "is_archived"),
+    (Method::Update, Class::Closed, "is_archived is_inactive"),
+    (Method::Delete, Class::Closed, "is_archived is_inactive"),
     (Method::Delete, Class::Gone, "channel_not_found"),
     (Method::Permalink, Class::Gone, "channel_not_found"),
     (Method::OpenConversation, Class::Place, "user_not_found users_not_found missing_scope"),

@@ -6,6 +6,7 @@
 
 use super::payload::{flag, id, text};
 use crate::bridge::ports::{Happened, Origin, Typed};
+use crate::domain::place::ChannelNews;
 use serde_json::Value;
 
 /// A signed body of `/slack/events`.
@@ -15,6 +16,8 @@ pub enum Event {
     UrlVerification { challenge: String },
     /// Something that has an effect.
     Happened { app_id: Option<String>, origin: Origin, happened: Happened },
+    /// Something happened to a channel.
+    Channel { app_id: Option<String>, team: Option<String>, enterprise: Option<String>, news: ChannelNews },
     /// Acknowledge; no effect.
     Ignored { app_id: Option<String> },
     /// Keep the body, alert, answer 400.
@@ -38,7 +41,15 @@ pub(super) fn read_event(payload: &Value) -> Event {
     let app_id = id(payload, "/api_app_id");
     match happened(payload) {
         Some(happened) => Event::Happened { app_id, origin: origin(payload), happened },
-        None => Event::Ignored { app_id },
+        None => match channel_news(payload) {
+            Some(news) => Event::Channel {
+                app_id,
+                team: id(payload, "/team_id"),
+                enterprise: id(payload, "/enterprise_id"),
+                news,
+            },
+            None => Event::Ignored { app_id },
+        },
     }
 }
 
@@ -55,6 +66,23 @@ fn happened(payload: &Value) -> Option<Happened> {
             let bots = payload.pointer("/event/tokens/bot").and_then(Value::as_array);
             let bots = bots.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
             Some(Happened::TokensRevoked { bots })
+        }
+        _ => None,
+    }
+}
+
+/// What an event says of a channel. A repeat or a late one does no harm: the channel is read.
+fn channel_news(payload: &Value) -> Option<ChannelNews> {
+    let field = |name: &str| id(payload, &format!("/event/{name}"));
+    match text(payload, "/event/type").filter(|_| text(payload, "/type") == Some("event_callback"))? {
+        "channel_archive" | "channel_unarchive" | "group_archive" | "group_unarchive" => {
+            Some(ChannelNews::Changed { channel: field("channel")? })
+        }
+        "channel_id_changed" => {
+            Some(ChannelNews::Moved { from: field("old_channel_id")?, to: field("new_channel_id")? })
+        }
+        "member_joined_channel" => {
+            Some(ChannelNews::Joined { channel: field("channel")?, user: field("user")? })
         }
         _ => None,
     }

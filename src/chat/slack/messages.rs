@@ -10,7 +10,7 @@
 //! - A message may forge our metadata: only posts of our own bot are found.
 
 use super::Slack;
-use super::errors::{METADATA, THREAD};
+use super::errors::METADATA;
 use super::methods::Method;
 use super::payload::{id, text};
 use crate::bridge::ports::{ChatError, Destination, Drawn, MessageRef};
@@ -50,8 +50,7 @@ impl Slack {
                 "event_payload": {"card": card.to_string(), "rev": rev.to_string()},
             });
         }
-        let unthreaded = format!("thread:{}:{}", to.channel, to.thread.as_deref().unwrap_or_default());
-        if let Some(thread) = to.thread.as_ref().filter(|_| !self.refused.knows(&unthreaded)) {
+        if let Some(thread) = &to.thread {
             message["thread_ts"] = json!(thread);
         }
         let answer = match self.api.send(Method::PostMessage, message).await {
@@ -61,9 +60,6 @@ impl Slack {
             {
                 tracing::error!(%card, code, "slack refuses the metadata: this card cannot be looked for");
                 return Err(self.again_without(&bare));
-            }
-            Err(ChatError::Place { code }) if to.thread.is_some() && THREAD.contains(&code.as_str()) => {
-                return Err(self.again_without(&unthreaded));
             }
             Err(error) => return Err(self.refused_drawing(&attempt, error)),
         };

@@ -10,6 +10,7 @@
 
 mod api;
 mod blocks;
+mod bulletins;
 mod delivery;
 mod doctor;
 mod errors;
@@ -44,9 +45,10 @@ pub use signature::{EmptySecret, Refused, Verifier, sign};
 pub use views::blank_reason;
 
 use crate::bridge::ports::{
-    Call, ChatError, ChatPlatform, Destination, Drawn, Finding, Identity, Marks, MessageRef, Person,
+    Call, ChatError, ChatPlatform, Destination, Drawn, Finding, Identity, Look, Marks, MessageRef, Person,
     PressedBy, Profile, WayIn,
 };
+use crate::domain::bulletin::Bulletin;
 use crate::domain::card::Card;
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{CardId, Platform};
@@ -213,6 +215,14 @@ impl ChatPlatform for Slack {
 
     fn profile<'a>(&'a self, user: &'a PressedBy) -> BoxFuture<'a, Result<Profile, ChatError>> {
         Box::pin(self.read_profile(user))
+    }
+
+    fn look<'a>(&'a self, channel: &'a str, refused: &'a str) -> BoxFuture<'a, Result<Look, ChatError>> {
+        Box::pin(self.look_at(channel, refused))
+    }
+
+    fn draw_bulletin(&self, says: &Bulletin) -> Drawn {
+        bulletins::draw(&self.templates, says)
     }
 
     fn group<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<String>, ChatError>> {

@@ -1,7 +1,7 @@
 //! The whole platform against the strict stand-in.
 
 use super::*;
-use crate::domain::card::{Asks, Control, PersonRef, Status};
+use crate::domain::card::{Asks, Control, Mention, PersonRef, Status};
 use crate::domain::form::{Fact, Form, Kind};
 use crate::domain::ids::Ids;
 use crate::domain::policy::{Standing, Unfit};
@@ -90,6 +90,7 @@ impl Scene {
             status,
             controls,
             gated: true,
+            mention: Mention::default(),
         };
         let tokens = vec![(Control::Approve, format!("k_a{rev}")), (Control::Deny, format!("k_d{rev}"))];
         self.slack.draw(&card, &Marks { card: card_id(), rev, tokens })
@@ -261,7 +262,7 @@ async fn slack_case_35_a_refused_drawing_is_followed_by_the_compact_one() {
 }
 
 #[tokio::test]
-async fn refused_metadata_and_closed_threads_are_left_out() {
+async fn refused_metadata_is_left_out_and_a_closed_thread_is_told() {
     with(BOT_TOKEN, None, async |scene| {
         scene.refuse("chat.postMessage", "metadata_too_large");
         assert!(matches!(scene.post().await, Err(ChatError::Paced { .. })));
@@ -274,10 +275,31 @@ async fn refused_metadata_and_closed_threads_are_left_out() {
         scene.refuse("chat.postMessage", "restricted_action_thread_locked");
         let drawn = scene.open();
         let other = CardId(Uuid::from_u128(8));
-        assert!(matches!(scene.slack.post(&to, &drawn, other, 1).await, Err(ChatError::Paced { .. })));
-        scene.time.advance(2000);
-        let at = scene.slack.post(&to, &drawn, other, 1).await.unwrap();
-        assert_eq!(scene.world.message("C0OPS", &at.message).unwrap().thread_ts, None);
+        assert!(matches!(scene.slack.post(&to, &drawn, other, 1).await, Err(ChatError::Thread { .. })));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn slack_case_36_a_look_says_whether_a_channel_takes_cards() {
+    with(BOT_TOKEN, None, async |scene| {
+        scene.slack.identify().await.unwrap();
+        assert_eq!(scene.slack.look("C0OPS", "is_archived").await.unwrap(), Look::Well);
+        assert_eq!(scene.slack.look("D0DANA", "messages_tab_disabled").await.unwrap(), Look::Unsure);
+        for (channel, why) in [
+            ("C0ARCHIVED", "is_archived"),
+            ("C0NOBOT", "not_in_channel"),
+            ("C0FROZEN", "is_frozen"),
+            ("C0SECRET", "channel_not_found"),
+        ] {
+            scene.time.advance(2000);
+            let seen = scene.slack.look(channel, "").await;
+            assert!(matches!(&seen, Err(ChatError::Place { code }) if code == why), "{channel}: {seen:?}");
+        }
+        let dana = scene.slack.resolve(&Target::SlackUser("U0DANA".into())).await.unwrap();
+        assert_eq!(dana, "D0DANA");
+        let gone = scene.slack.resolve(&Target::SlackUser("U0GONE".into())).await;
+        assert!(matches!(gone, Err(ChatError::Place { .. })), "{gone:?}");
     })
     .await;
 }

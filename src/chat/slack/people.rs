@@ -24,11 +24,24 @@ pub(super) fn name(name: &str) -> Markup {
 }
 
 fn mention(person: &PersonRef) -> Option<String> {
-    let user = person.mention.as_deref()?;
-    let valid = user.starts_with(['U', 'W'])
-        && (2..=40).contains(&user.len())
-        && user.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
-    valid.then(|| format!("<@{user}>"))
+    user_mention(person.mention.as_deref()?)
+}
+
+/// A mention of an account.
+pub(super) fn user_mention(user: &str) -> Option<String> {
+    is_id(user, &['U', 'W']).then(|| format!("<@{user}>"))
+}
+
+/// A mention of a user group; one of an organisation is configured as `T…/S…`.
+pub(super) fn group_mention(group: &str) -> Option<String> {
+    let group = group.split_once('/').map_or(group, |(_, group)| group);
+    is_id(group, &['S']).then(|| format!("<!subteam^{group}>"))
+}
+
+fn is_id(id: &str, heads: &[char]) -> bool {
+    id.starts_with(heads)
+        && (2..=40).contains(&id.len())
+        && id.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
 }
 
 /// A moment in the reader's own time zone (Slack: Formatting text, "Date formatting").

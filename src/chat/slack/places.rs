@@ -8,7 +8,7 @@ use super::Slack;
 use super::errors::unusable;
 use super::methods::Method;
 use super::payload::{flag, id, text};
-use crate::bridge::ports::{ChatError, Identity};
+use crate::bridge::ports::{ChatError, Identity, Look};
 use crate::domain::clock::Millis;
 use crate::domain::place::Target;
 use serde_json::{Value, json};
@@ -23,7 +23,21 @@ const FRESH: Duration = Duration::from_mins(1);
 pub(super) struct Known {
     pub(super) identity: Identity,
     pub(super) bot_id: Option<String>,
+    /// Scope `chat:write.public`.
+    pub(super) posts_everywhere: bool,
 }
+
+/// What a place may have refused for that a look at it would show: without it the refusal is over.
+const SEEN: [&str; 8] = [
+    "",
+    "is_archived",
+    "is_inactive",
+    "is_frozen",
+    "not_in_channel",
+    "channel_not_found",
+    "channel_name_unknown",
+    "user_disabled",
+];
 
 /// A listing of channels under way or done.
 #[derive(Debug, Default)]
@@ -60,7 +74,10 @@ impl Slack {
         let can_search = answer.scopes.as_ref().is_none_or(|scopes| {
             scopes.iter().any(|s| matches!(s.as_str(), "channels:history" | "groups:history"))
         });
-        let known = Known { identity: Identity { app_id, team, enterprise, bot_user, can_search }, bot_id };
+        let posts_everywhere =
+            answer.scopes.as_ref().is_some_and(|scopes| scopes.iter().any(|s| s == "chat:write.public"));
+        let identity = Identity { app_id, team, enterprise, bot_user, can_search };
+        let known = Known { identity, bot_id, posts_everywhere };
         *self.known.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(known.clone());
         Ok(known)
     }
@@ -75,6 +92,11 @@ impl Slack {
     pub(super) async fn resolve_target(&self, target: &Target) -> Result<String, ChatError> {
         let name = match target {
             Target::SlackChannel(channel) => return Ok(channel.clone()),
+            // Posts and edits go by the id of the conversation, never of the person.
+            Target::SlackUser(user) => {
+                let opened = self.api.call(Method::OpenConversation, json!({"users": user})).await?;
+                return opened.need(Method::OpenConversation, "/channel/id");
+            }
             Target::SlackName(name) => name,
         };
         let mut listing = self.listing.lock().await;
@@ -103,6 +125,31 @@ impl Slack {
             Some([_, _, ..]) => Err(ChatError::Place { code: "channel_name_ambiguous".into() }),
             _ => Err(ChatError::Place { code: "channel_name_unknown".into() }),
         }
+    }
+
+    /// Whether a channel takes our posts now (Slack: conversations.info).
+    pub(super) async fn look_at(&self, channel: &str, refused: &str) -> Result<Look, ChatError> {
+        let answer = self.api.call(Method::ConversationInfo, json!({"channel": channel})).await?;
+        let is = |name: &str| flag(&answer.body, &format!("/channel/{name}"));
+        let refuse = |code: &str| Err(ChatError::Place { code: code.into() });
+        if is("is_archived") {
+            return refuse("is_archived");
+        }
+        if is("is_frozen") {
+            return refuse("is_frozen");
+        }
+        // Unsaid for direct messages. A public channel may be open to us all the same.
+        let outside = !is("is_im") && answer.body.pointer("/channel/is_member") == Some(&Value::Bool(false));
+        if outside && (is("is_private") || !self.posts_everywhere()) {
+            return refuse("not_in_channel");
+        }
+        Ok(if SEEN.contains(&refused) { Look::Well } else { Look::Unsure })
+    }
+
+    /// The scope that lets us post to public channels that we are not in.
+    fn posts_everywhere(&self) -> bool {
+        let known = self.known.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        known.as_ref().is_some_and(|known| known.posts_everywhere)
     }
 
     pub(super) async fn group_members(&self, group: &str) -> Result<Vec<String>, ChatError> {

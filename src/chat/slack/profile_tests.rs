@@ -12,6 +12,7 @@ fn known(team: Option<&str>, enterprise: Option<&str>) -> Known {
             can_search: true,
         },
         bot_id: Some("B0BOT".into()),
+        posts_everywhere: false,
     }
 }
 

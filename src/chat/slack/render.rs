@@ -14,21 +14,23 @@ use super::limits::{
     BUTTON, CONFIRM_BUTTON, CONFIRM_TEXT, CONFIRM_TITLE, HEADER, LABEL, MESSAGE, NAME, REASON, SECTION, TEXT,
     TEXT_FOREIGN, cap, cost, fit, share, short, split,
 };
-use super::people::{address, moment, name, person, person_in_text};
+use super::people::{address, group_mention, moment, name, person, person_in_text, user_mention};
 use crate::bridge::ports::{Drawn, Marks};
-use crate::domain::card::{Card, Control, Status};
+use crate::domain::card::{Card, Control, Mention, Status};
 use crate::domain::form::{Form, Kind};
 use crate::domain::interaction::Outcome;
 use crate::domain::text::{is_blank, line, visible};
-use crate::render::Templates;
 use crate::render::slack::{
-    Asked, AskedOption, Cut, Facts, Foot, Head, Notes, Reason, State, Text, Unknown, Words,
+    Asked, AskedOption, Cut, Facts, Foot, Head, Notes, Ping, Reason, State, Text, Unknown, Words,
 };
 use crate::render::slack::{Button as ButtonWords, Confirm as ConfirmWords};
+use crate::render::{Markup, Templates};
 use slack_morphism::prelude::SlackBlockButtonStyle;
 
 /// People named in one line, at most; more are counted by the number beside them.
 const NAMED: usize = 20;
+/// People and groups pinged by one card, at most.
+const PINGED: usize = 40;
 
 /// Draws a card.
 pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
@@ -37,6 +39,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
     let state = pen.state();
     let reason = pen.reason();
     let foot = pen.foot();
+    let ping = pen.ping();
     let label = templates.render(&Words { empty: false });
     let nothing = templates.render(&Words { empty: true });
 
@@ -45,6 +48,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
         [&head, &label, &nothing, &reason, &pen.notes(true)].map(|text| cost(text)).iter().sum::<usize>()
             + state.len()
             + foot.len()
+            + ping.len()
             + pen.buttons(marks, true).iter().map(Button::cost).sum::<usize>();
     let rest = MESSAGE.saturating_sub(fixed);
     let (facts, words) = (pen.facts(), pen.words());
@@ -58,6 +62,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
     let ids = format!("cs:{}:{}", marks.card, marks.rev);
     let mut body = Blocks::new(Some(ids.clone()));
     body.header(head.clone());
+    body.markup(ping.clone());
     for part in split(&facts, SECTION) {
         body.section(part);
     }
@@ -84,6 +89,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
     for part in split(&said, SECTION) {
         compact.section(part);
     }
+    compact.markup(ping);
     compact.markup(state);
     compact.buttons(pen.buttons(marks, cut));
 
@@ -174,7 +180,7 @@ impl Pen<'_> {
             needed,
             subject: short(&subject, TEXT_FOREIGN),
         };
-        let text = self.templates.render(&text).replace('\n', " ");
+        let text = [self.ping(), self.templates.render(&text)].join(" ").trim().replace('\n', " ");
         // Only an operator's template can be longer than this.
         if text.len() > TEXT { short(&crate::render::mrkdwn(&short(&text, TEXT / 6)), TEXT) } else { text }
     }
@@ -313,6 +319,22 @@ impl Pen<'_> {
             details_url: self.card.details_url.as_deref().and_then(address),
         };
         self.templates.render(&foot)
+    }
+
+    /// Whom the first post pings; empty for nobody.
+    fn ping(&self) -> String {
+        let Mention { users, groups } = &self.card.mention;
+        let found: Vec<_> = groups
+            .iter()
+            .filter_map(|id| group_mention(id))
+            .chain(users.iter().filter_map(|id| user_mention(id)))
+            .collect();
+        if found.is_empty() {
+            return String::new();
+        }
+        let more = found.len().saturating_sub(PINGED);
+        let mentions = found.into_iter().take(PINGED).map(Markup::of).collect();
+        self.templates.render(&Ping { mentions, more })
     }
 
     /// What it is about, in few words.

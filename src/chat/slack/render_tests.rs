@@ -1,6 +1,6 @@
 use super::super::rules;
 use super::*;
-use crate::domain::card::{Asks, PersonRef};
+use crate::domain::card::{Asks, Mention, PersonRef};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Choice, Fact, Question};
 use crate::domain::ids::CardId;
@@ -74,6 +74,7 @@ fn approval(status: Status) -> Card {
         status,
         controls,
         gated: true,
+        mention: Mention::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 use super::super::rules;
 use super::*;
-use crate::domain::card::{Asks, PersonRef, Status};
+use crate::domain::card::{Asks, Mention, PersonRef, Status};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Fact, Form, Kind};
 use crate::domain::ids::CardId;
@@ -37,6 +37,7 @@ fn card(title: &str, prompt: &str, facts: &[(&str, &str)]) -> Card {
         details_url: None,
         status,
         gated: true,
+        mention: Mention::default(),
     }
 }
 

@@ -50,9 +50,7 @@ fn keys_of_later_versions() {
     let later = |key: &str| format!("{key}: is not part of this version yet; remove it");
     for (from, to, key) in [
         ("[server]", "[oidc]\nissuer = \"x\"\n[server]", "oidc"),
-        ("[server]", "[alerts]\nto = []\n[server]", "alerts"),
         ("[[slack]]", "[[discord]]\nname = \"guild\"\n[[slack]]", "discord"),
-        ("[server]", "[policy]\nmax_open_per_place = 50\n[server]", "policy.max_open_per_place"),
         (TOKEN, "token = { env = \"TOKEN\" }\nquestion_part = \"auto\"", "runtime[0].question_part"),
         (
             TOKEN,
@@ -61,8 +59,6 @@ fn keys_of_later_versions() {
         ),
         (MEMBERS, "subjects = [\"dana@example.com\"]\ndiscord_roles = []", "group[0].discord_roles"),
         (ACCOUNTS, "slack = [\"acme:U0DANA\"]\ndiscord = []", "person[0].discord"),
-        (APPROVERS, "approvers = [\"release\"]\nmention = []", "route[0].mention"),
-        (APPROVERS, "approvers = [\"release\"]\nthread_by = \"context\"", "route[0].thread_by"),
     ] {
         assert_eq!(findings(&with(from, to)), later(key));
     }
@@ -95,12 +91,12 @@ fn wrong_types_and_shapes() {
         (
             TO,
             "to = \"slack:acme:#releases\"",
-            "route[0].to: invalid type: string \"slack:acme:#releases\", expected a list in [ ]; write it like `to = [\"slack:acme:#releases\"]`",
+            "route[0].to: invalid type: string \"slack:acme:#releases\", expected a list in [ ]; write it like `to = [\"slack:acme:#releases\", \"dm:owner\"]`",
         ),
         (
             TO,
             "to = [\"slack:acme:#releases\", 5]",
-            "route[0].to[1]: invalid type: integer `5`, expected a text in quotes; write it like `to = [\"slack:acme:#releases\"]`",
+            "route[0].to[1]: invalid type: integer `5`, expected a text in quotes; write it like `to = [\"slack:acme:#releases\", \"dm:owner\"]`",
         ),
         (
             APPROVERS,

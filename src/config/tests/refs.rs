@@ -360,7 +360,7 @@ fn routes() {
         (
             TO,
             &place("#releases"),
-            "route[0].to[0]: `#releases` is no place; write \"slack:<name>:#channel\" or \"slack:<name>:C…\"",
+            "route[0].to[0]: `#releases` is no place; write \"slack:<name>:#channel\", \"slack:<name>:C…\", \"slack:<name>:@U…\", \"dm:owner\" or \"dm:<group>\"",
         ),
         (
             TO,
@@ -369,23 +369,68 @@ fn routes() {
         ),
         (
             TO,
-            &place("slack:acme:@U0DANA"),
-            "route[0].to[0]: `slack:acme:@U0DANA`: a direct message to one person is not part of this version yet; name a channel: \"slack:<name>:#channel\" or \"slack:<name>:C…\"",
+            &place("slack:acme:@dana"),
+            "route[0].to[0]: `slack:acme:@dana` is no place; write \"slack:<name>:#channel\", \"slack:<name>:C…\", \"slack:<name>:@U…\", \"dm:owner\" or \"dm:<group>\"",
         ),
         (
             TO,
-            &place("dm:owner"),
-            "route[0].to[0]: `dm:owner`: a dm: place is not part of this version yet; name a channel: \"slack:<name>:#channel\" or \"slack:<name>:C…\"",
+            &place("slack:acme:@U0dana"),
+            "route[0].to[0]: `slack:acme:@U0dana` names no user; write the id: \"@U0DANA\"",
+        ),
+        (
+            TO,
+            &place("slack:guild:@U0DANA"),
+            "route[0].to[0]: no [[slack]] is named `guild`; use one of: acme; or add a [[slack]] with this name",
+        ),
+        (
+            TO,
+            &place("dm:relaese"),
+            "route[0].to[0]: no [[group]] is named `relaese`; use one of: release; or add a [[group]] with this name",
+        ),
+        (
+            TO,
+            "to = [\"dm:owner\"]\nfallback = [\"dm:owner\"]",
+            "route[0].fallback[0]: `dm:owner` is named twice in this route; remove one of the two",
         ),
         (
             TO,
             &place("discord:guild:44"),
-            "route[0].to[0]: `discord:guild:44`: Discord is not part of this version yet; name a channel: \"slack:<name>:#channel\" or \"slack:<name>:C…\"",
+            "route[0].to[0]: `discord:guild:44`: Discord is not part of this version yet; write \"slack:<name>:#channel\", \"slack:<name>:C…\", \"slack:<name>:@U…\", \"dm:owner\" or \"dm:<group>\"",
         ),
         (
             TO,
             "to = [\"slack:acme:#x\"]\nfallback = [\"slack:acme:#x\"]",
             "route[0].fallback[0]: `slack:acme:#x` is named twice in this route; remove one of the two",
+        ),
+        (
+            APPROVERS,
+            "approvers = [\"release\"]\nmention = [\"owner\"]",
+            "route[0].mention[0]: no [[group]] is named `owner`; use one of: release; or add a [[group]] with this name",
+        ),
+        (
+            APPROVERS,
+            "approvers = [\"release\"]\nmention = [\"release\", \"release\"]",
+            "route[0].mention[1]: `release` is named twice; remove one of the two",
+        ),
+        (
+            APPROVERS,
+            "approvers = [\"release\"]\nthread_by = \"agent\"",
+            "route[0].thread_by: `agent` gathers nothing; write \"context\", or leave the key out",
+        ),
+        (
+            "[server]",
+            "[policy]\nmax_open_per_place = 0\n[server]",
+            "policy.max_open_per_place: no card at all could be posted; write 1 or more",
+        ),
+        (
+            "[server]",
+            "[alerts]\nto = [\"slack:acme:#Ops\"]\n[server]",
+            "alerts.to[0]: `#Ops` cannot be the name of a Slack channel; write it as Slack shows it: lower case, without spaces",
+        ),
+        (
+            "[server]",
+            "[alerts]\nto = [\"dm:owner\"]\n[server]",
+            "alerts.to[0]: an alert has no owner; name a channel, a person or a group",
         ),
         (
             APPROVERS,

@@ -182,7 +182,7 @@ impl Interaction {
                 .iter()
                 .map(|card| Card {
                     place: card.place.clone(),
-                    state: card.state.as_str(),
+                    state: card.word(),
                     channel: card.channel.clone(),
                     message: card.message.clone(),
                     fallback: card.fallback,

@@ -186,6 +186,12 @@ impl Dispatch {
                 self.of_app(verified, app_id.as_deref())?;
                 Ok(Taken::Empty)
             }
+            Event::Channel { app_id, team, enterprise, news } => {
+                let installs = self.of_app(verified, app_id.as_deref())?;
+                let (team, enterprise) = (team.as_deref(), enterprise.as_deref());
+                self.bridge.channel_news_of(team, enterprise, &installs, &news).await?;
+                Ok(Taken::Empty)
+            }
             Event::Unreadable => self.unreadable(Way::Events, raw, "no JSON object").await,
         }
     }

@@ -9,7 +9,7 @@ use countersign::domain::ids::{
     AnswerId, CardId, ClickId, InteractionId, InteractionKey, Platform, RuntimeName, Subject,
 };
 use countersign::domain::interaction::{Claim, Contradiction, End, How, Machine, Sent, State, Vote, Why};
-use countersign::domain::place::{Identity, MessageRef};
+use countersign::domain::place::{Destination, Identity, MessageRef};
 use countersign::store::StoreError;
 use countersign::store::cards::CardState;
 use countersign::store::clicks::{ClickState, ClickedControl, Decided, NewClick};
@@ -23,7 +23,7 @@ fn dana() -> Subject {
     Subject::parse("dana@example.com").unwrap()
 }
 
-fn key(n: u128) -> InteractionKey {
+pub(super) fn key(n: u128) -> InteractionKey {
     InteractionKey {
         runtime: RuntimeName::new("prod"),
         agent: "release".into(),
@@ -32,7 +32,7 @@ fn key(n: u128) -> InteractionKey {
     }
 }
 
-fn form() -> Form {
+pub(super) fn form() -> Form {
     Form {
         kind: Kind::Approval,
         title: "ci / deploy".into(),
@@ -43,7 +43,7 @@ fn form() -> Form {
     }
 }
 
-fn id(n: u128) -> InteractionId {
+pub(super) fn id(n: u128) -> InteractionId {
     InteractionId(Uuid::from_u128(n))
 }
 
@@ -371,6 +371,10 @@ async fn interactions_are_found_by_what_is_known_of_them(
     assert_eq!(write!(bench.store, |tx| tx.find_interaction("nothing")), None);
 }
 
+fn at(channel: &str, thread: Option<&str>) -> Destination {
+    Destination { channel: channel.into(), thread: thread.map(str::to_owned) }
+}
+
 #[rstest]
 #[tokio::test]
 async fn a_card_goes_its_way(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
@@ -387,7 +391,7 @@ async fn a_card_goes_its_way(#[values(Backend::Sqlite, Backend::Postgres)] on: B
     let load = async || write!(bench.store, |tx| tx.card(card)).unwrap();
     assert_eq!((load().await.state, load().await.at()), (CardState::Queued, None));
 
-    assert!(write!(bench.store, |tx| tx.post_sent(card, START, 3, "C1", true)));
+    assert!(write!(bench.store, |tx| async { tx.post_sent(card, START, 3, &at("C1", None), true).await }));
     let row = load().await;
     assert_eq!(
         (row.state, row.posting, row.post_rev, row.cut),
@@ -398,15 +402,18 @@ async fn a_card_goes_its_way(#[values(Backend::Sqlite, Backend::Postgres)] on: B
     assert_eq!((load().await.empty_reads, load().await.empty_read), (2, Some(START)));
     write!(bench.store, |tx| tx.post_not_sent(card));
     assert_eq!(load().await.state, CardState::Queued);
-    assert!(write!(bench.store, |tx| tx.post_sent(card, START, 4, "C1", false)));
-    let at = MessageRef { channel: "C1".into(), message: "1.000100".into() };
-    let message = at.clone();
+    assert!(write!(bench.store, |tx| async {
+        tx.post_sent(card, START, 4, &at("C1", Some("0.000100")), false).await
+    }));
+    assert_eq!(load().await.thread.as_deref(), Some("0.000100"));
+    let there = MessageRef { channel: "C1".into(), message: "1.000100".into() };
+    let message = there.clone();
     assert!(write!(bench.store, |tx| async { tx.posted(card, &message, 4).await }));
-    let other = MessageRef { message: "1.000200".into(), ..at.clone() };
+    let other = MessageRef { message: "1.000200".into(), ..there.clone() };
     assert!(!write!(bench.store, |tx| async { tx.posted(card, &other, 4).await }), "live already");
     assert_eq!(
         (load().await.state, load().await.at(), load().await.shown_rev),
-        (CardState::Live, Some(at.clone()), Some(4))
+        (CardState::Live, Some(there.clone()), Some(4))
     );
 
     assert!(write!(bench.store, |tx| tx.edit_sent(card, START, false)));
@@ -448,15 +455,8 @@ async fn a_card_goes_its_way(#[values(Backend::Sqlite, Backend::Postgres)] on: B
     assert_eq!((load().await.state, load().await.shown_rev), (CardState::Frozen, Some(7)));
     assert_eq!(write!(bench.store, |tx| tx.cards_of(one)).len(), 1);
 
-    write!(bench.store, |tx| tx.mark_place(place, "is_archived", START));
-    write!(bench.store, |tx| tx.mark_place(place, "again", START));
-    assert!(write!(bench.store, |tx| tx.place_works(place)));
-    assert!(!write!(bench.store, |tx| tx.place_works(place)));
-    assert_eq!(write!(bench.store, |tx| tx.pin("acme", "ops")), None);
-    write!(bench.store, |tx| tx.set_pin("acme", "ops", "C1", START));
-    write!(bench.store, |tx| tx.set_pin("acme", "ops", "C2", START));
-    assert_eq!(write!(bench.store, |tx| tx.pin("acme", "ops")).as_deref(), Some("C1"), "the first pin stays");
-    assert_eq!(write!(bench.store, |tx| tx.pins("acme")), [("ops".to_owned(), "C1".to_owned())]);
+    write!(bench.store, |tx| tx.leave_thread(card));
+    assert_eq!(load().await.thread.as_deref(), Some(""));
 }
 
 #[rstest]

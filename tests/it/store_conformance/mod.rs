@@ -9,6 +9,7 @@ mod jobs;
 mod leases;
 mod model;
 mod openings;
+mod places;
 mod retention;
 mod schema;
 mod small;

@@ -313,6 +313,7 @@ async fn slack_case_36_a_place_that_refuses(#[case] code: &str) {
     assert_eq!(story.recorded(&ask).len(), 1);
     // Well again.
     story.advance(Duration::from_mins(11));
+    story.deliver().await;
     story.asks("deploy_site");
     story.tick().await;
     story.pass(Duration::from_secs(2)).await;

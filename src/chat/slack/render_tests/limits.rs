@@ -287,6 +287,7 @@ fn any_card() -> impl Strategy<Value = Card> {
                 status,
                 controls,
                 gated: true,
+                mention: Mention::default(),
             }
         })
 }
