@@ -3,6 +3,7 @@
 use crate::world::database::Backend;
 use crate::world::outside::A2aSdkServer;
 use crate::world::story::{DANA, RELEASES, Story, Wants};
+use countersign::sandbox::a2a::Opened;
 use countersign::sandbox::slack::Message;
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -80,6 +81,15 @@ async fn a_stream_of_the_official_server(
     let sdk = Sdk::begin(on, binding, "yes").await;
     let first = sdk.opens("deploy_one", None).await;
     sdk.story.tick().await;
+    // Registered, it is followed for as long as it goes on.
+    let text = |at: &str| first[at].as_str().unwrap().to_owned();
+    let opened = Opened {
+        task_id: text("taskId"),
+        context_id: text("contextId"),
+        interaction_id: text("interactionId"),
+        queued: vec![],
+    };
+    sdk.story.registers(&opened, None).await;
     let following = sdk.story.follows();
     let task = first["taskId"].as_str().unwrap();
     let card = sdk.card("deploy_one").await;

@@ -136,6 +136,8 @@ async fn answered_elsewhere_with_what_was_said(#[values(Backend::Sqlite, Backend
     let story = begin(on).await;
     let following = story.follows();
     let (opened, card) = story.asked("deploy_service").await;
+    // Registered, it is followed for as long as it goes on.
+    story.registers(&opened, None).await;
     story.streams_of(&[&opened.task_id]).await;
     assert!(story.a2a.answer_elsewhere(&opened.interaction_id, elsewhere(true)));
     reads(&story, &card, "elsewhere").await;
@@ -367,6 +369,8 @@ async fn streams_over_http_json(
     story.streams_of(&[&opened.task_id]).await;
     let (other, _) = story.asked("restart").await;
     story.streams_of(&[&opened.task_id, &other.task_id]).await;
+    // Registered, it is followed for as long as it goes on.
+    story.registers(&opened, None).await;
     story.presses("U0DANA", &card, "Approve").await;
     reads(&story, &card, "approved by").await;
     story.a2a.ask(&opened.task_id, Ask::approval("ci", "another")).unwrap();

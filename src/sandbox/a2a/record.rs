@@ -118,7 +118,7 @@ pub(super) fn note_caller(world: &A2aWorld, n: u64, identity: &Identity) {
 pub(super) fn without_secrets(mut body: Value) -> Value {
     for at in ["", "/params"] {
         let Some(Value::Object(config)) = body.pointer_mut(at) else { continue };
-        if !config.contains_key("url") {
+        if !config.contains_key("taskId") {
             continue;
         }
         for secret in ["token", "authentication"] {
