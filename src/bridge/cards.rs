@@ -132,10 +132,9 @@ impl Bridge {
         let (rev, view) = (interaction.rev, self.view_of(interaction, card).await?);
         let sending = Sending::Post { channel, thread };
         let (drawn, to) = match self.draw_and_store(platform, card, interaction, &view, rev, sending).await? {
-            Stored::Past => return Ok(JobEnd::Done),
+            Stored::Past | Stored::Edit(_) => return Ok(JobEnd::Done),
             Stored::RootPending => return Ok(JobEnd::paced(self.clock.now().plus(ROOT_WAIT))),
             Stored::Post(drawn, to) => (drawn, to),
-            Stored::Edit(_) => return Ok(JobEnd::Done),
         };
         match platform.post(&to, &drawn, card.id, rev).await {
             Ok(at) => {

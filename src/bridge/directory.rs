@@ -65,6 +65,8 @@ impl People {
 
 /// `(install, user group id)`.
 type GroupKey = (String, String);
+/// The chat users of a user group.
+type Members = Arc<BTreeSet<String>>;
 type ProfileKey = (String, String, Option<String>);
 
 /// What has been read of chat platforms.
@@ -72,7 +74,7 @@ type ProfileKey = (String, String, Option<String>);
 pub struct Directory {
     identities: Mutex<HashMap<String, Identity>>,
     profiles: Mutex<HashMap<ProfileKey, (Millis, Profile)>>,
-    groups: Mutex<HashMap<GroupKey, (Millis, Arc<BTreeSet<String>>)>>,
+    groups: Mutex<HashMap<GroupKey, (Millis, Members)>>,
     /// When a finished pass over a runtime was last stored by this process.
     noted: Mutex<HashMap<String, Millis>>,
     /// Which description of each runtime this process has worked with.
@@ -233,11 +235,7 @@ impl Bridge {
     }
 
     /// The members of a user group, at most `group_max_age` old; `None` when they cannot be read.
-    pub(super) async fn members(
-        &self,
-        platform: &Arc<dyn ChatPlatform>,
-        group: &str,
-    ) -> Option<Arc<BTreeSet<String>>> {
+    pub(super) async fn members(&self, platform: &Arc<dyn ChatPlatform>, group: &str) -> Option<Members> {
         let key = (platform.install().to_owned(), group.to_owned());
         let now = self.clock.now();
         {

@@ -43,9 +43,9 @@ fn drawn(templates: &Templates, text: &str, body: &str, detail: Option<&str>) ->
     let blocks = |plain: bool| -> Value {
         let mut blocks = Blocks::new(None);
         if plain {
-            blocks.section(short(text, SECTION))
+            blocks.section(short(text, SECTION));
         } else {
-            blocks.markup(body.to_owned())
+            blocks.markup(body.to_owned());
         }
         if let Some(detail) = &detail {
             blocks.section(detail.clone());
