@@ -130,7 +130,11 @@ fn every_public_bug_report_has_a_test_or_a_reason() {
         let path = root().join("tests/cases").join(file).with_extension("toml");
         let list: Reports = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         let numbers: Vec<usize> = list.report.iter().map(|row| row.number).collect();
-        assert_eq!(numbers, (1..=rows).collect::<Vec<_>>(), "{file}.toml: the numbers, in order, without gaps");
+        assert_eq!(
+            numbers,
+            (1..=rows).collect::<Vec<_>>(),
+            "{file}.toml: the numbers, in order, without gaps"
+        );
         let named: Vec<&String> = list.report.iter().flat_map(|row| &row.reports).collect();
         let distinct: BTreeSet<&String> = named.iter().copied().collect();
         assert_eq!((named.len(), distinct.len()), (reports, reports), "{file}.toml: every report once");
@@ -149,7 +153,9 @@ fn every_public_bug_report_has_a_test_or_a_reason() {
                 wrong.push(format!("{at}: say what went wrong"));
             }
             match (row.tests.is_empty(), said(&row.cannot), said(&row.waits)) {
-                (true, false, false) => wrong.push(format!("{at}: neither a test nor why it cannot happen here")),
+                (true, false, false) => {
+                    wrong.push(format!("{at}: neither a test nor why it cannot happen here"))
+                }
                 (false, true, _) => wrong.push(format!("{at}: tested, and yet it cannot happen")),
                 _ => {}
             }
