@@ -88,7 +88,12 @@ impl Rig {
         slack.set_app_url(&format!("http://{address}"));
         let folder = tempfile::tempdir().unwrap();
         let database = on.fresh().await;
-        let wants = Wants { runtime: "poll = \"150ms\"", slack: "pace = 100000", ..Wants::default() };
+        let wants = Wants {
+            runtime: "poll = \"150ms\"",
+            slack: "pace = 100000",
+            more: "[policy]\nmax_open_per_place = 100000",
+            ..Wants::default()
+        };
         let text = config(&wants, sandbox, address, database.url(), &folder);
         let parsed = countersign::config::Config::parse(&text, &env).unwrap();
         let key_file = countersign::cli::service::key_file(&parsed);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn slack_cases_36_and_55_what_happened_to_a_channel_is_read() {
+    fn slack_case_36_and_55_what_happened_to_a_channel_is_read() {
         let news = |event: &str| {
             let body =
                 format!(r#"{{"type":"event_callback","api_app_id":"A1","team_id":"T1","event":{event}}}"#);
