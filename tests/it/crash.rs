@@ -102,7 +102,13 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let database = on.fresh().await;
         let poll = if streams { "poll = \"3s\"" } else { "poll = \"150ms\"" };
-        let wants = Wants { runtime: poll, slack: "pace = 100000", inbound, ..Wants::default() };
+        let wants = Wants {
+            runtime: poll,
+            slack: "pace = 100000",
+            more: "[policy]\nmax_open_per_place = 100000",
+            inbound,
+            ..Wants::default()
+        };
         let text = config(&wants, sandbox, address, database.url(), &folder);
         let parsed = countersign::config::Config::parse(&text, &env).unwrap();
         let key_file = countersign::cli::service::key_file(&parsed);

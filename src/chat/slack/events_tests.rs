@@ -84,3 +84,36 @@ fn slack_case_57_a_command_is_read_as_a_form() {
     assert_eq!((typed.origin.team.as_deref(), typed.origin.enterprise.as_deref()), (Some("T1"), None));
     assert!(parse_command(b"text=open").is_none());
 }
+
+#[test]
+fn slack_case_36_and_55_what_happened_to_a_channel_is_read() {
+    let news = |event: &str| {
+        let body =
+            format!(r#"{{"type":"event_callback","api_app_id":"A1","team_id":"T1","event":{event}}}"#);
+        match parse_event(body.as_bytes()) {
+            Event::Channel { news, team, .. } => Some((team, news)),
+            _ => None,
+        }
+    };
+    let of_team = |news| Some((Some("T1".to_owned()), news));
+    for kind in ["channel_archive", "channel_unarchive", "group_archive", "group_unarchive"] {
+        let changed = ChannelNews::Changed { channel: "C1".into() };
+        assert_eq!(news(&format!(r#"{{"type":"{kind}","channel":"C1","user":"U1"}}"#)), of_team(changed));
+    }
+    assert_eq!(
+        news(r#"{"type":"channel_id_changed","old_channel_id":"G1","new_channel_id":"C1"}"#),
+        of_team(ChannelNews::Moved { from: "G1".into(), to: "C1".into() })
+    );
+    assert_eq!(
+        news(r#"{"type":"member_joined_channel","channel":"C1","user":"U1"}"#),
+        of_team(ChannelNews::Joined { channel: "C1".into(), user: "U1".into() })
+    );
+    for odd in [
+        r#"{"type":"channel_archive"}"#,
+        r#"{"type":"channel_archive","channel":{"id":"C1"}}"#,
+        r#"{"type":"channel_id_changed","new_channel_id":"C1"}"#,
+        r#"{"type":"channel_created","channel":"C1"}"#,
+    ] {
+        assert_eq!(news(odd), None, "{odd}");
+    }
+}

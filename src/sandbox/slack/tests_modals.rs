@@ -153,6 +153,7 @@ async fn a_button_that_asks_first_is_pressed_only_when_accepted() {
 #[tokio::test]
 async fn threads_close_and_permalinks_name_their_thread() {
     let world = world();
+    world.pace(1000);
     served(&world, async |api| {
         let root = posted(api, "C0OPS").await;
         let reply = json!({"channel": "C0OPS", "text": "x", "thread_ts": root});
