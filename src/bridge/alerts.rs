@@ -27,7 +27,9 @@ impl Bridge {
                         let over = match alert.key.split_once(':') {
                             // Such a delivery may have come again meanwhile.
                             Some(("unreadable", source)) => !tx.unreadable_since(source, since).await?,
-                            Some(("card" | "edit" | "other_app", _)) => alert.since <= since,
+                            Some(("card" | "edit" | "other_app" | "rate" | "people", _)) => {
+                                alert.since <= since
+                            }
                             Some(("unrouted", _)) => !unrouted,
                             None if alert.key == NOT_INSTALLED => !tx.foreign_clicks_since(since).await?,
                             _ => false,

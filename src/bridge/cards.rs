@@ -18,7 +18,9 @@ use super::refused::place_alert;
 use super::{Bridge, card_group, is_settled};
 use crate::domain::card::{Card, Control};
 use crate::domain::clock::Millis;
+use crate::domain::form::Decision;
 use crate::domain::ids::CardId;
+use crate::domain::interaction::{How, State};
 use crate::domain::routing::{ThreadBy, route};
 use crate::store::StoreError;
 use crate::store::cards::{CardRow, CardState, Slot};
@@ -44,7 +46,8 @@ pub(super) fn backoff(attempts: i64) -> Duration {
 
 impl Bridge {
     pub(super) async fn load_card(&self, id: CardId) -> Result<Option<(CardRow, Interaction)>, StoreError> {
-        self.store
+        let loaded = self
+            .store
             .read(|tx| {
                 Box::pin(async move {
                     let Some(card) = tx.card(id).await? else { return Ok(None) };
@@ -54,7 +57,20 @@ impl Bridge {
                     Ok(Some((card, interaction)))
                 })
             })
-            .await
+            .await?;
+        let Some((card, mut interaction)) = loaded else { return Ok(None) };
+        // An approval of several names them all.
+        let several = route(&self.rules.routes, &interaction.key, &interaction.form)
+            .is_some_and(|route| route.approvals > 1);
+        let approved = matches!(
+            &interaction.machine.state,
+            State::Settled { how: How::Ours { decision: Decision::Approve, .. }, .. }
+        );
+        if several && approved {
+            let id = interaction.id;
+            interaction.voters = self.store.read(|tx| Box::pin(async move { tx.voters(id).await })).await?;
+        }
+        Ok(Some((card, interaction)))
     }
 
     /// Posts a card, or finds out what became of its post.
@@ -65,6 +81,9 @@ impl Bridge {
         let Some(platform) = self.platforms.get(&card.install).cloned() else {
             return self.place_refused(&card, &interaction, "install not configured", false).await;
         };
+        if let Some(until) = self.stopped(&card.install) {
+            return Ok(JobEnd::paced(until));
+        }
         match (card.state, card.posting) {
             (CardState::Queued, _) if is_settled(&interaction.machine) => self.not_wanted(&card).await,
             (CardState::Posting, Some(sent)) => {
@@ -120,6 +139,7 @@ impl Bridge {
         match platform.post(&to, &drawn, card.id, rev).await {
             Ok(at) => {
                 self.post_done(platform, card, &at, rev).await?;
+                self.works(&card.install).await;
                 Ok(JobEnd::Done)
             }
             Err(error) => self.post_failed(job, card, interaction, error, true).await,

@@ -207,6 +207,8 @@ impl Bridge {
             JobKind::Notice => self.tell(job).await,
             JobKind::Place => self.look_at_place(job).await,
             JobKind::Spread => self.spread_group(job).await,
+            JobKind::Asked => self.answer_asked(job).await,
+            JobKind::Home => self.publish_home(job).await,
         }
     }
 }

@@ -8,7 +8,8 @@
 //! before each attempt to deliver.
 
 use super::Bridge;
-use super::ports::{ChatPlatform, Identity, PressedBy, Profile};
+use super::ports::{ChatError, ChatPlatform, Identity, Origin, PressedBy, Profile};
+use super::stops::Stop;
 use crate::domain::clock::Millis;
 use crate::domain::ids::Subject;
 use crate::domain::place::Spot;
@@ -78,6 +79,10 @@ pub struct Directory {
     noted: Mutex<HashMap<String, Millis>>,
     /// Which description of each runtime this process has worked with.
     generations: Mutex<HashMap<String, u64>>,
+    /// Installs that refuse our credentials.
+    stops: Mutex<HashMap<String, Stop>>,
+    /// Installs whose Home is switched off.
+    homes_off: Mutex<BTreeSet<String>>,
 }
 
 impl Directory {
@@ -107,9 +112,59 @@ impl Directory {
         known.insert(runtime.to_owned(), generation).is_some_and(|before| before != generation)
     }
 
+    /// The install a delivery comes from, among those whose secret (or socket) verified it: by enterprise for
+    /// an install of a whole organisation, else by team. An install that has not yet been able to say who it
+    /// is will do only where there is no other.
+    pub(super) fn install_at(&self, origin: &Origin, verified_by: &[String]) -> Option<String> {
+        let fits = |identity: &Identity| {
+            if origin.org_install {
+                identity.enterprise.is_some() && identity.enterprise == origin.enterprise
+            } else {
+                origin.team.is_some() && identity.team == origin.team
+            }
+        };
+        let known: Vec<_> = verified_by.iter().map(|install| (install, self.identity(install))).collect();
+        let found = known.iter().find(|(_, identity)| identity.as_ref().is_some_and(fits));
+        match (found, known.as_slice()) {
+            (Some((install, _)), _) | (None, [(install, None)]) => Some((*install).clone()),
+            _ => None,
+        }
+    }
+
+    fn keep_group(&self, key: GroupKey, now: Millis, members: Members) {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (now, members));
+    }
+
+    pub(super) fn stop(&self, install: &str) -> Option<Stop> {
+        self.stops.lock().unwrap_or_else(PoisonError::into_inner).get(install).cloned()
+    }
+
+    /// Stops an install or lets it go on; whether it was stopped before.
+    pub(super) fn set_stop(&self, install: &str, stop: Option<Stop>) -> bool {
+        let mut stops = self.stops.lock().unwrap_or_else(PoisonError::into_inner);
+        match stop {
+            Some(stop) => stops.insert(install.to_owned(), stop).is_some(),
+            None => stops.remove(install).is_some(),
+        }
+    }
+
+    pub(super) fn home_is_off(&self, install: &str) -> bool {
+        self.homes_off.lock().unwrap_or_else(PoisonError::into_inner).contains(install)
+    }
+
+    /// Whether it was off before.
+    pub(super) fn set_home_off(&self, install: &str, off: bool) -> bool {
+        let mut homes_off = self.homes_off.lock().unwrap_or_else(PoisonError::into_inner);
+        if off { !homes_off.insert(install.to_owned()) } else { homes_off.remove(install) }
+    }
+
     pub fn set_identity(&self, install: &str, identity: Identity) {
         self.identities.lock().unwrap_or_else(PoisonError::into_inner).insert(install.to_owned(), identity);
     }
+}
+
+fn group_alert(install: &str, group: &str) -> String {
+    format!("group:{install}:{group}")
 }
 
 impl Bridge {
@@ -138,6 +193,13 @@ impl Bridge {
             }
             Err(error) => {
                 tracing::warn!(install = platform.install(), %error, "an account could not be read");
+                if let ChatError::Auth { code, needed } = error {
+                    let install = platform.install();
+                    let text = format!(
+                        "{install} does not let us read accounts ({code} {needed}); nobody can answer there"
+                    );
+                    self.alert(&format!("people:{install}"), &text).await;
+                }
                 Profile { key: None, standing: Standing::Unknown }
             }
         }
@@ -187,12 +249,23 @@ impl Bridge {
         match platform.group(group).await {
             Ok(members) => {
                 let members: Members = Arc::new(members.into_iter().collect());
-                let mut groups = self.directory.groups.lock().unwrap_or_else(PoisonError::into_inner);
-                groups.insert(key, (now, Arc::clone(&members)));
+                self.directory.keep_group(key, now, Arc::clone(&members));
+                self.all_clear(&group_alert(platform.install(), group)).await;
                 Some(members)
             }
             Err(error) => {
-                tracing::warn!(install = platform.install(), group, %error, "a user group could not be read");
+                let install = platform.install();
+                tracing::warn!(install, group, %error, "a user group could not be read");
+                // What passes by itself is no alert.
+                if matches!(
+                    error,
+                    ChatError::Auth { .. } | ChatError::Unreadable { .. } | ChatError::Permanent { .. }
+                ) {
+                    let text = format!(
+                        "user group {group} of {install} cannot be read: {error}; its members cannot answer by it"
+                    );
+                    self.alert(&group_alert(install, group), &text).await;
+                }
                 None
             }
         }

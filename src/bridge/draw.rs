@@ -120,6 +120,12 @@ impl Bridge {
                 Status::Ended {
                     outcome: how.outcome(),
                     rejected: matches!(how, How::Rejected),
+                    voters: interaction
+                        .voters
+                        .iter()
+                        .filter(|voter| by.as_ref().is_none_or(|by| by.subject != **voter))
+                        .map(|voter| self.person(install, voter))
+                        .collect(),
                     by,
                     elsewhere_by,
                     elsewhere_what,

@@ -9,6 +9,7 @@
 use super::cards::{Sending, Stored, backoff};
 use super::click::JobEnd;
 use super::ports::{Call, ChatError, ChatPlatform, Destination, Drawn, Marks, MessageRef};
+use super::refused::place_alert;
 use super::{Bridge, is_settled};
 use crate::domain::ids::CardId;
 use crate::store::StoreError;
@@ -27,6 +28,9 @@ impl Bridge {
         let Some((card, interaction)) = self.load_card(CardId(job.reference)).await? else {
             return self.update_bulletin(job).await;
         };
+        if let Some(until) = self.stopped(&card.install) {
+            return Ok(JobEnd::paced(until));
+        }
         if card.state == CardState::Frozen {
             return self.reply_final(job, &card, &interaction).await;
         }
@@ -63,16 +67,21 @@ impl Bridge {
                     pending => pending,
                 };
                 let alert = format!("edit:{}", card.install);
+                let place = job.last_error.is_some().then(|| place_alert(&card.place));
                 let newest = self
                     .store
                     .write(move |tx| {
                         Box::pin(async move {
                             tx.edited(id, rev, confirm).await?;
                             tx.clear(&alert).await?;
+                            if let Some(place) = place {
+                                tx.clear(&place).await?;
+                            }
                             Ok(tx.card(id).await?.is_some())
                         })
                     })
                     .await?;
+                self.works(&card.install).await;
                 let again = self.load_card(id).await?.is_some_and(|(_, interaction)| interaction.rev != rev);
                 Ok(match (again, later, confirm) {
                     (true, ..) => JobEnd::paced(now),

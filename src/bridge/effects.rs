@@ -31,6 +31,7 @@ pub(super) mod priority {
     pub(in crate::bridge) const FINAL: i64 = 2;
     pub(in crate::bridge) const NOTICE: i64 = 3;
     pub(in crate::bridge) const INTERIM: i64 = 4;
+    pub(in crate::bridge) const HOME: i64 = 5;
 }
 
 /// What the step is about, for the rows that repeat it.

@@ -17,6 +17,8 @@ mod edits;
 mod effects;
 pub mod explain;
 pub mod findings;
+pub mod heard;
+pub mod home;
 pub mod incident;
 pub mod notices;
 pub mod observe;
@@ -28,7 +30,9 @@ mod refused;
 mod seats;
 pub mod send;
 mod spread;
+pub mod stops;
 pub mod supervisor;
+mod waiting;
 
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{Ids, RuntimeName};

@@ -11,9 +11,10 @@ use crate::domain::form::{Decision, Form};
 use crate::domain::ids::{CardId, ChatUser, InteractionKey, Platform, RuntimeName, Subject};
 use crate::domain::interaction::{End, Outcome, Sent, Why};
 use crate::domain::notice::Notice;
-use crate::domain::place::Target;
+use crate::domain::place::{ChannelNews, Target};
 pub use crate::domain::place::{Destination, Identity, MessageRef};
 use crate::domain::policy::Standing;
+use crate::domain::waiting::Waiting;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -275,6 +276,18 @@ pub trait ChatPlatform: Send + Sync {
     /// Tells one person privately.
     fn tell<'a>(&'a self, to: &'a Person, notice: &'a Notice) -> BoxFuture<'a, Result<(), ChatError>>;
 
+    /// Draws what waits for one person; pure. The same for a private message and for the Home.
+    fn draw_waiting(&self, waiting: &Waiting) -> Drawn;
+
+    /// Shows one person a drawing privately.
+    fn tell_drawn<'a>(&'a self, to: &'a Person, drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>>;
+
+    /// Shows a drawing as a person's Home.
+    fn publish_home<'a>(&'a self, user: &'a str, drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>>;
+
+    /// The address under which people open a message.
+    fn link<'a>(&'a self, at: &'a MessageRef) -> BoxFuture<'a, Result<String, ChatError>>;
+
     /// Reads who an account is, now.
     fn profile<'a>(&'a self, user: &'a PressedBy) -> BoxFuture<'a, Result<Profile, ChatError>>;
 
@@ -316,6 +329,7 @@ pub enum Call<'a> {
     Edit,
     Tell,
     Find,
+    Home,
 }
 
 /// What a drawing is marked with: ids and the opaque tokens of its controls.
@@ -367,6 +381,40 @@ pub struct PressedBy {
     pub user: String,
     /// The account's home team, if the payload names one; else where it was pressed.
     pub home_team: Option<String>,
+}
+
+/// Where a delivery comes from, as it says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    pub team: Option<String>,
+    pub enterprise: Option<String>,
+    pub org_install: bool,
+}
+
+/// A command somebody typed: verified, parsed.
+#[derive(Debug)]
+pub struct Typed {
+    pub origin: Origin,
+    pub user: String,
+    pub channel: Option<String>,
+    pub reply: Option<SecretString>,
+    /// What they typed after it; untrusted.
+    pub text: String,
+}
+
+/// Something that happened to an install or in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happened {
+    /// Somebody opened their Home.
+    HomeOpened { user: String },
+    /// The app was removed.
+    Uninstalled,
+    /// Tokens of these bot users were taken back.
+    TokensRevoked { bots: Vec<String> },
+    /// The platform drops events, because there were too many.
+    RateLimited,
+    /// Something happened to a channel.
+    Channel(ChannelNews),
 }
 
 /// Whom to tell, and how they can be reached.

@@ -356,15 +356,11 @@ impl Bridge {
                         Box::pin(async move { tx.set_install(&name, kind, &identity, now).await })
                     })
                     .await?;
-                self.all_clear(&format!("chat:{install}")).await;
+                self.recognised(install).await;
                 Ok(true)
             }
             Err(super::ports::ChatError::Auth { code, needed }) => {
-                self.alert(
-                    &format!("chat:{install}"),
-                    &format!("{install} refuses our credentials ({code} {needed})"),
-                )
-                .await;
+                self.stop_install(install, &code, &needed).await;
                 Ok(false)
             }
             Err(error) => {

@@ -20,7 +20,6 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-const REFUSED_CREDENTIALS: Duration = Duration::from_mins(1);
 /// A place that takes no cards is looked at this often.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_mins(10);
 
@@ -40,16 +39,7 @@ impl Bridge {
         code: &str,
         needed: &str,
     ) -> Result<JobEnd, StoreError> {
-        self.alert(
-            &format!("chat:{install}"),
-            &format!("{install} refuses our credentials ({code} {needed}); its queue is kept"),
-        )
-        .await;
-        Ok(JobEnd::Retry {
-            at: self.clock.now().plus(REFUSED_CREDENTIALS),
-            error: format!("{code} {needed}"),
-            counted: false,
-        })
+        Ok(self.stop_install(install, code, needed).await)
     }
 
     /// A place takes no card: operators are told, and the route's fallback is used. `bad` when that is about

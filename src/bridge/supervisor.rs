@@ -18,6 +18,10 @@ const RENEW: Duration = Duration::from_secs(4);
 /// Who we are on a chat platform is asked until it is known, then again this often.
 const IDENTIFY: Duration = Duration::from_mins(10);
 const IDENTIFY_RETRY: Duration = Duration::from_secs(5);
+/// An install that refuses our credentials is asked this often.
+const IDENTIFY_STOPPED: Duration = Duration::from_mins(1);
+/// Whether a Home is to be brought up to date is asked this often.
+const HOMES: Duration = Duration::from_secs(2);
 const HOUSEKEEPING: Duration = Duration::from_mins(1);
 /// Alerts are compared with the messages that tell of them.
 const TELL_ALERTS: Duration = Duration::from_secs(2);
@@ -125,6 +129,8 @@ impl Bridge {
             let (bridge, stop) = (Arc::clone(self), tasks.stopping());
             tasks.start("alerts", async move { bridge.tell_alerts_loop(&stop).await });
         }
+        let (bridge, stop) = (Arc::clone(self), tasks.stopping());
+        tasks.start("homes", async move { bridge.homes(&stop).await });
         if !self.store.is_sqlite() {
             let (bridge, stop) = (Arc::clone(self), tasks.stopping());
             tasks.start("notifications", async move { bridge.store.listen(&stop).await });
@@ -205,7 +211,22 @@ impl Bridge {
             if known && let Err(error) = self.check_pins(install).await {
                 tracing::warn!(install, %error, "pinned names could not be looked at");
             }
-            wait(if known { IDENTIFY } else { IDENTIFY_RETRY }, stop).await;
+            let pause = match (known, self.is_stopped(install)) {
+                (_, true) => IDENTIFY_STOPPED,
+                (true, false) => IDENTIFY,
+                (false, false) => IDENTIFY_RETRY,
+            };
+            wait(pause, stop).await;
+        }
+    }
+
+    /// Brings Homes up to date after changes.
+    async fn homes(&self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            if let Err(error) = self.refresh_homes().await {
+                tracing::warn!(%error, "Homes could not be looked through");
+            }
+            wait(HOMES, stop).await;
         }
     }
 

@@ -64,6 +64,8 @@ pub enum Status {
         /// The task was rejected, not failed (both have outcome `failed`).
         rejected: bool,
         by: Option<PersonRef>,
+        /// Who approved before the last one, where several had to.
+        voters: Vec<PersonRef>,
         /// Who did it elsewhere, as the runtime's history says (foreign text).
         elsewhere_by: Option<String>,
         /// What was decided elsewhere, where the history tells.

@@ -31,6 +31,15 @@ impl Kind {
             Self::Unknown => "unknown",
         }
     }
+
+    /// Reads the word back; a word nobody knows is [`Kind::Unknown`].
+    #[must_use]
+    pub fn parse(word: &str) -> Self {
+        [Self::Approval, Self::Question, Self::Connection]
+            .into_iter()
+            .find(|kind| kind.as_str() == word)
+            .unwrap_or(Self::Unknown)
+    }
 }
 
 /// A label and a value from runtime fields, never from prose.

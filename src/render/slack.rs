@@ -29,6 +29,8 @@ pub(super) fn all() -> Vec<Known> {
         known::<WaitingText>(),
         known::<AlertText>(),
         known::<Ping>(),
+        known::<OpenText>(),
+        known::<OpenItem>(),
     ]
 }
 
@@ -238,6 +240,7 @@ pub struct State {
     pub at: Markup,
     /// Votes cast; `votes` may name fewer.
     pub voted: usize,
+    /// Once it has ended: those who approved before `by`.
     pub votes: Vec<Markup>,
     pub needed: u32,
 }
@@ -472,14 +475,86 @@ impl Context for Ping {
     }
 }
 
-/// The private answer to a slash command.
+/// The private answer to a slash command that lists nothing.
 #[derive(Debug, Clone, Serialize)]
-pub struct CommandAnswer {}
+pub struct CommandAnswer {
+    /// `help`, `not_known`, `unlink`, `not_installed` or `later`.
+    pub answer: &'static str,
+}
 
 impl Context for CommandAnswer {
     const NAME: &'static str = "slack/command.mrkdwn";
     fn samples() -> Vec<Self> {
-        vec![Self {}]
+        ["help", "not_known", "unlink", "not_installed", "later"].map(|answer| Self { answer }).into()
+    }
+}
+
+/// A line of what waits for one person.
+#[derive(Debug, Clone, Serialize)]
+pub struct OpenText {
+    /// `head`, `nothing`, `more`, `unchecked`, `unfit`, `unlinked`, `could_not_check`, `open` (the link's label),
+    /// `notices` (the head of kept notices) or `kept` (when one was).
+    pub part: &'static str,
+    pub count: usize,
+    /// There may be more than `count`.
+    pub beyond: bool,
+    pub unfit: &'static str,
+    /// The account as an operator writes it.
+    pub user: String,
+    pub at: Markup,
+}
+
+impl OpenText {
+    /// A part without any of the particulars.
+    #[must_use]
+    pub fn of(part: &'static str) -> Self {
+        Self { part, count: 0, beyond: false, unfit: "", user: String::new(), at: markup(String::new()) }
+    }
+}
+
+impl Context for OpenText {
+    const NAME: &'static str = "slack/open.mrkdwn";
+    fn samples() -> Vec<Self> {
+        let mut samples = vec![];
+        for part in ["head", "nothing", "more", "unchecked"] {
+            for (count, beyond) in [(1, false), (2, false), (21, true)] {
+                samples.push(Self { count, beyond, ..Self::of(part) });
+            }
+        }
+        for unfit in ["guest", "stranger", "bot", "deactivated", "invited", "nobody"] {
+            samples.push(Self { unfit, ..Self::of("unfit") });
+        }
+        samples.push(Self { user: "U0DANA".into(), ..Self::of("unlinked") });
+        samples.extend(["could_not_check", "open", "notices"].map(Self::of));
+        let at = markup("<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>".into());
+        samples.push(Self { at, ..Self::of("kept") });
+        samples
+    }
+}
+
+/// What stands below one interaction of the list.
+#[derive(Debug, Clone, Serialize)]
+pub struct OpenItem {
+    pub runtime: Markup,
+    pub opened: Markup,
+    pub channel: Option<Markup>,
+    pub voted: usize,
+    pub needed: u32,
+    pub short_id: String,
+}
+
+impl Context for OpenItem {
+    const NAME: &'static str = "slack/open_item.mrkdwn";
+    fn samples() -> Vec<Self> {
+        let full = Self {
+            runtime: markup("`prod`".into()),
+            opened: markup("<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>".into()),
+            channel: Some(markup("<#C0OPS>".into())),
+            voted: 1,
+            needed: 2,
+            short_id: "deadbeef".into(),
+        };
+        vec![full.clone(), Self { channel: None, voted: 0, needed: 1, ..full }]
     }
 }
 

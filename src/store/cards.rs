@@ -260,11 +260,13 @@ impl Tx {
 
     /// The post is there. `false` when the card has learnt of its message before (a press told us).
     pub async fn posted(&mut self, id: CardId, at: &MessageRef, rev: i64) -> Result<bool, StoreError> {
+        self.shows();
         Ok(exec!(self, POSTED, id.0, at.channel.as_str(), at.message.as_str(), rev)? == 1)
     }
 
     /// Puts a card into a state from which nothing is sent (or back to `queued`).
     pub async fn set_card_state(&mut self, id: CardId, state: CardState) -> Result<(), StoreError> {
+        self.shows();
         let rows = exec!(
             self,
             "UPDATE cards SET state = $2, posting_ms = NULL, editing_ms = NULL, confirm_ms = NULL WHERE id = $1",

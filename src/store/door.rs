@@ -17,6 +17,7 @@ use sqlx::{Postgres, Sqlite, Transaction};
 use std::panic::AssertUnwindSafe;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
@@ -55,6 +56,9 @@ pub struct Store {
     bind_clock: bool,
     /// Signalled after each commit that queued work.
     pub wake: Wake,
+    /// Something that people see listed has changed since this was last asked. True at first: nobody knows
+    /// what changed before this process began.
+    changed: Arc<AtomicBool>,
 }
 
 /// One open transaction (or, in [`Store::read`], one connection).
@@ -62,6 +66,7 @@ pub struct Tx {
     conn: Conn,
     now: Option<Millis>,
     wakes: bool,
+    shows: bool,
 }
 
 pub(super) enum Conn {
@@ -84,6 +89,11 @@ impl Tx {
     /// Work was queued: workers are woken after the commit.
     pub fn wakes(&mut self) {
         self.wakes = true;
+    }
+
+    /// What people see listed has changed: [`Store::take_changes`] says so after the commit.
+    pub(super) fn shows(&mut self) {
+        self.shows = true;
     }
 
     /// The time by which leases are measured: the database's own on PostgreSQL.
@@ -164,6 +174,7 @@ impl Store {
     /// Connects without changing the schema. Fails clearly when it is older or newer than ours.
     pub async fn connect(options: StoreOptions) -> Result<Self, StoreError> {
         let StoreOptions { url, readers, clock, bind_clock } = options;
+        let changed = Arc::new(AtomicBool::new(true));
         let pools = if url.starts_with("sqlite:") {
             let options = SqliteConnectOptions::from_str(&url)?
                 .create_if_missing(true)
@@ -179,12 +190,13 @@ impl Store {
                 .await?;
             let read = SqlitePoolOptions::new().max_connections(readers.max(1)).connect_lazy_with(options);
             let (door, queue) = mpsc::channel(1024);
-            let tx = Tx { conn: Conn::Sqlite(writer.acquire().await?), now: None, wakes: false };
+            let tx =
+                Tx { conn: Conn::Sqlite(writer.acquire().await?), now: None, wakes: false, shows: false };
             #[expect(
                 clippy::disallowed_methods,
                 reason = "the one writer; it ends when the last Store is dropped"
             )]
-            tokio::spawn(writer_task(tx, queue, clock.clone()));
+            tokio::spawn(writer_task(tx, queue, clock.clone(), Arc::clone(&changed)));
             Pools::Sqlite { read, door }
         } else {
             let options = PgConnectOptions::from_str(&url)?.application_name("countersign").options([
@@ -199,7 +211,7 @@ impl Store {
                 .await?;
             Pools::Postgres(pool)
         };
-        let store = Self { pools, clock, bind_clock, wake: Wake::default() };
+        let store = Self { pools, clock, bind_clock, wake: Wake::default(), changed };
         if let Pools::Postgres(_) = store.pools {
             let version = store
                 .read(|tx| {
@@ -269,6 +281,12 @@ impl Store {
         row.map(|(prefix,)| prefix).ok_or_else(|| StoreError::Refused("the database is not migrated".into()))
     }
 
+    /// Whether anything that people see listed was committed here since this was last asked.
+    #[must_use]
+    pub fn take_changes(&self) -> bool {
+        self.changed.swap(false, Ordering::AcqRel)
+    }
+
     /// Runs one transaction. The value comes back after the commit; on an error nothing is written.
     pub async fn write<T, F>(&self, write: F) -> Result<T, StoreError>
     where
@@ -288,15 +306,19 @@ impl Store {
             }
             Pools::Postgres(pool) => {
                 let now = self.bind_clock.then(|| self.clock.now());
-                let mut tx = Tx { conn: Conn::PostgresTx(pool.begin().await?), now, wakes: false };
+                let mut tx =
+                    Tx { conn: Conn::PostgresTx(pool.begin().await?), now, wakes: false, shows: false };
                 // On an error the transaction is dropped, which rolls it back.
                 let value = guarded(write(&mut tx)).await?;
                 if tx.wakes {
                     super::dialect::exec!(tx, "SELECT pg_notify('countersign', '')")?;
                 }
-                let wakes = tx.wakes;
+                let (wakes, shows) = (tx.wakes, tx.shows);
                 if let Conn::PostgresTx(transaction) = tx.conn {
                     transaction.commit().await?;
+                }
+                if shows {
+                    self.changed.store(true, Ordering::Release);
                 }
                 (value, wakes)
             }
@@ -318,7 +340,7 @@ impl Store {
                 (Conn::Postgres(pool.acquire().await?), self.bind_clock.then(|| self.clock.now()))
             }
         };
-        let mut tx = Tx { conn, now, wakes: false };
+        let mut tx = Tx { conn, now, wakes: false, shows: false };
         read(&mut tx).await
     }
 
@@ -339,11 +361,20 @@ impl Store {
 }
 
 /// Takes what waits, runs it, commits once, answers.
-async fn writer_task(mut tx: Tx, mut queue: mpsc::Receiver<Box<dyn Work>>, clock: Arc<dyn Clock>) {
+async fn writer_task(
+    mut tx: Tx,
+    mut queue: mpsc::Receiver<Box<dyn Work>>,
+    clock: Arc<dyn Clock>,
+    changed: Arc<AtomicBool>,
+) {
     let mut batch: Vec<Box<dyn Work>> = Vec::with_capacity(BATCH);
     while queue.recv_many(&mut batch, BATCH).await > 0 {
         tx.now = Some(clock.now());
         let commit = run_batch(&mut tx, &mut batch).await;
+        // Of a batch that was not written too: looking once for nothing does no harm.
+        if std::mem::take(&mut tx.shows) {
+            changed.store(true, Ordering::Release);
+        }
         for work in batch.drain(..) {
             work.finish(match &commit {
                 Ok(()) => Ok(()),

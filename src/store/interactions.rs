@@ -32,6 +32,8 @@ pub struct Interaction {
     /// When it asked to be read again.
     pub read_due: Option<Millis>,
     pub machine: Machine,
+    /// Whose votes counted when it ended; read by [`Tx::voters`] where a card names them, else empty.
+    pub voters: Vec<String>,
     version: i64,
 }
 
@@ -115,16 +117,16 @@ const LOAD_LOCKED: Sql = Sql { sqlite: LOAD, postgres: select!("WHERE id = $1 FO
 const VOTES: &str = "SELECT click_id, subject, digest FROM votes \
     WHERE interaction_id = $1 AND voided IS NULL ORDER BY position";
 const INSERT: &str = "INSERT INTO interactions (id, runtime, agent, task, external, context, seen_as, kind, \
-    form_json, digest, owner, state, opened_ms, read_ms) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'open', $12, $13) \
+    form_json, digest, owner, state, opened_ms, read_ms, server, tool) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'open', $12, $13, $14, $15) \
     ON CONFLICT (runtime, agent, task, external) DO NOTHING";
 const UPDATE: &str = "UPDATE interactions SET digest = $3, state = $4, outcome = $5, how_json = $6, settled_ms = $7, \
     contra_ms = $8, contra_count = $9, claims = $10, read_ms = $11, missing_ms = $12, read_due_ms = $13, \
     rev = $14, version = version + 1 WHERE id = $1 AND version = $2";
 const HEAD: &str = "SELECT id, digest, state, missing_ms, routed, owner, owner_doubt, seen_as FROM interactions \
     WHERE runtime = $1 AND agent = $2 AND task = $3 AND external = $4";
-const SET_FORM: &str =
-    "UPDATE interactions SET form_json = $2, kind = $3, context = COALESCE($4, context) WHERE id = $1";
+const SET_FORM: &str = "UPDATE interactions SET form_json = $2, kind = $3, context = COALESCE($4, context), server = $5, tool = $6 \
+    WHERE id = $1";
 const ADD_VOTE: &str = "INSERT INTO votes (interaction_id, click_id, subject, digest, position) \
     VALUES ($1, $2, $3, $4, (SELECT COUNT(*) FROM votes WHERE interaction_id = $1))";
 const VOID_VOTE: &str = "UPDATE votes SET voided = $2 WHERE click_id = $1 AND voided IS NULL";
@@ -166,6 +168,11 @@ fn open_task((id, task, context, seen_as, external): TaskRow) -> OpenTask {
     }
 }
 
+/// PostgreSQL stores no U+0000.
+fn column(fact: Option<&str>) -> Option<String> {
+    fact.map(|text| text.replace('\0', ""))
+}
+
 fn subject(text: &str, column: &'static str, id: Uuid) -> Result<Subject, StoreError> {
     Subject::parse(text).map_err(|_| StoreError::corrupt("interactions", column, id))
 }
@@ -191,7 +198,10 @@ impl Tx {
             new.owner.map(Subject::as_str),
             new.opened.0,
             new.read_at.0,
+            column(new.form.fact("server")),
+            column(new.form.fact("tool")),
         )?;
+        self.shows();
         Ok(rows == 1)
     }
 
@@ -314,6 +324,7 @@ impl Tx {
                 read_at: Millis(read_ms),
                 missing_since: missing_ms.map(Millis),
             },
+            voters: vec![],
             version,
         })
     }
@@ -363,6 +374,9 @@ impl Tx {
         if rows != 1 {
             return Err(StoreError::Conflict(format!("interaction {} moved on", before.id)));
         }
+        if redraw {
+            self.shows();
+        }
         self.save_votes(before, &after).await?;
         self.save_claims(before, &after, at).await?;
         before.rev = rev;
@@ -409,7 +423,9 @@ impl Tx {
     ) -> Result<(), StoreError> {
         let json =
             serde_json::to_string(form).map_err(|_| StoreError::corrupt("interactions", "form_json", id))?;
-        exec!(self, SET_FORM, id.0, json.as_str(), form.kind.as_str(), context).map(|_| ())
+        let (server, tool) = (column(form.fact("server")), column(form.fact("tool")));
+        self.shows();
+        exec!(self, SET_FORM, id.0, json.as_str(), form.kind.as_str(), context, server, tool).map(|_| ())
     }
 
     /// Sets or, with `doubt`, gives up knowing for whom the agent works.
@@ -419,6 +435,7 @@ impl Tx {
         owner: Option<&Subject>,
         doubt: bool,
     ) -> Result<(), StoreError> {
+        self.shows();
         exec!(
             self,
             "UPDATE interactions SET owner = $2, owner_doubt = $3 WHERE id = $1",
@@ -431,6 +448,7 @@ impl Tx {
 
     /// A route matched: cards are queued.
     pub async fn set_routed(&mut self, id: InteractionId) -> Result<(), StoreError> {
+        self.shows();
         exec!(self, "UPDATE interactions SET routed = TRUE WHERE id = $1", id.0).map(|_| ())
     }
 

@@ -12,7 +12,7 @@
 //! - a worker paused past its lease may repeat an effect: delivery is at least once, the single
 //!   effect comes from keys the other side (or a search) knows;
 //! - an edit wanted between the claim and the reading of the card is sent once and then looked at
-//!   once more, which finds nothing to do: cheaper than a revision in the job;
+//!   once more, which finds nothing to do: cheaper than a revision in the job (a Home is treated alike);
 //! - `retry_now` of a dead job and a claim of a later one of its group, in the same instant on two
 //!   replicas, may have both in flight; an operator's act, and each effect has its own key.
 
@@ -57,6 +57,13 @@ const QUEUE: &str = "INSERT INTO jobs (kind, group_key, seq, priority, ref, payl
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
     ON CONFLICT (ref) WHERE kind = 'edit' AND dead_ms IS NULL DO UPDATE SET again = TRUE, attempts = 0, \
     payload_json = excluded.payload_json, \
+    priority = CASE WHEN excluded.priority < jobs.priority THEN excluded.priority ELSE jobs.priority END, \
+    available_ms = CASE WHEN excluded.available_ms < jobs.available_ms THEN excluded.available_ms \
+    ELSE jobs.available_ms END";
+/// The same for a Home: one living row, however often it is wanted.
+const QUEUE_HOME: &str = "INSERT INTO jobs (kind, group_key, seq, priority, ref, payload_json, created_ms, available_ms) \
+    VALUES ('home', $1, 0, $2, $3, 'null', $4, $5) \
+    ON CONFLICT (ref) WHERE kind = 'home' AND dead_ms IS NULL DO UPDATE SET again = TRUE, attempts = 0, \
     priority = CASE WHEN excluded.priority < jobs.priority THEN excluded.priority ELSE jobs.priority END, \
     available_ms = CASE WHEN excluded.available_ms < jobs.available_ms THEN excluded.available_ms \
     ELSE jobs.available_ms END";
@@ -113,11 +120,15 @@ pub enum JobKind {
     Place,
     /// Find the people whom a group's direct messages go to.
     Spread,
+    /// Answer somebody who asked what waits for them.
+    Asked,
+    /// Bring somebody's Home up to date.
+    Home,
 }
 
 impl JobKind {
     /// Every kind this version knows.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Decide,
         Self::Answer,
         Self::Post,
@@ -126,6 +137,8 @@ impl JobKind {
         Self::Search,
         Self::Place,
         Self::Spread,
+        Self::Asked,
+        Self::Home,
     ];
 
     /// As stored.
@@ -139,6 +152,8 @@ impl JobKind {
             Self::Search => "search",
             Self::Place => "place",
             Self::Spread => "spread",
+            Self::Asked => "asked",
+            Self::Home => "home",
         }
     }
 
@@ -308,6 +323,20 @@ impl Tx {
             available,
         })
         .await
+    }
+
+    /// Wants a Home brought up to date: one row per Home, as for edits.
+    pub async fn queue_home(
+        &mut self,
+        home: Uuid,
+        group: &str,
+        priority: i64,
+        available: Millis,
+    ) -> Result<(), StoreError> {
+        let now = self.now().await?;
+        exec!(self, QUEUE_HOME, group, priority, home, now.0, available.0)?;
+        self.wakes();
+        Ok(())
     }
 
     /// Takes up to `limit` due jobs of these kinds for `lease`, most urgent first, at most one of

@@ -19,6 +19,7 @@ pub mod deliveries;
 mod dialect;
 mod door;
 mod error;
+pub mod homes;
 pub mod interactions;
 pub mod jobs;
 pub mod leases;
@@ -29,6 +30,7 @@ pub mod retention;
 pub mod seats;
 pub mod tasks;
 pub mod threads;
+pub mod waiting;
 pub mod wake;
 
 pub use door::{Store, StoreOptions, Tx};

@@ -58,6 +58,13 @@ const OLD_UNREADABLE: &str =
 const OLD_DELIVERIES: &str = "DELETE FROM deliveries WHERE key IN (SELECT key FROM deliveries \
     WHERE received_ms < $1 ORDER BY received_ms LIMIT $2)";
 
+const OLD_ASKED: &str = "DELETE FROM asked WHERE id IN (SELECT a.id FROM asked a WHERE a.received_ms < $1 \
+    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.ref = a.id AND j.dead_ms IS NULL) LIMIT $2)";
+const OLD_HOMES: &str = "DELETE FROM homes WHERE id IN (SELECT h.id FROM homes h WHERE h.opened_ms < $1 \
+    AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.ref = h.id AND j.dead_ms IS NULL) LIMIT $2)";
+const OLD_NOTICES: &str =
+    "DELETE FROM kept_notices WHERE id IN (SELECT id FROM kept_notices WHERE kept_ms < $1 LIMIT $2)";
+
 /// How much went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Swept {
@@ -68,6 +75,8 @@ pub struct Swept {
     pub jobs: u64,
     pub unreadable: u64,
     pub deliveries: u64,
+    /// Questions, Homes and kept notices.
+    pub small: u64,
 }
 
 impl Store {
@@ -83,6 +92,9 @@ impl Store {
             jobs: self.sweep_rows(OLD_JOBS, before).await?,
             unreadable: self.sweep_rows(OLD_UNREADABLE, before).await?,
             deliveries: self.sweep_rows(OLD_DELIVERIES, now.minus(AGAIN_LIFE)).await?,
+            small: self.sweep_rows(OLD_ASKED, now.minus(AGAIN_LIFE)).await?
+                + self.sweep_rows(OLD_HOMES, before).await?
+                + self.sweep_rows(OLD_NOTICES, before).await?,
         })
     }
 

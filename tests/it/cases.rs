@@ -97,6 +97,76 @@ impl Row {
     }
 }
 
+/// Public bug reports of other projects: the file of the list, its rows and the reports in them.
+const REPORTS: [(&str, usize, usize); 1] = [("bugs_slack", 40, 82)];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Reports {
+    report: Vec<Report>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Report {
+    number: usize,
+    /// Public project and number.
+    reports: Vec<String>,
+    /// What went wrong there, in our words.
+    symptom: String,
+    #[serde(default)]
+    tests: Vec<String>,
+    /// Why it cannot happen here.
+    cannot: Option<String>,
+    /// The later part whose test it waits for.
+    waits: Option<String>,
+}
+
+#[test]
+fn every_public_bug_report_has_a_test_or_a_reason() {
+    let tests = tests();
+    let mut wrong = vec![];
+    for (file, rows, reports) in REPORTS {
+        let path = root().join("tests/cases").join(file).with_extension("toml");
+        let list: Reports = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let numbers: Vec<usize> = list.report.iter().map(|row| row.number).collect();
+        assert_eq!(
+            numbers,
+            (1..=rows).collect::<Vec<_>>(),
+            "{file}.toml: the numbers, in order, without gaps"
+        );
+        let named: Vec<&String> = list.report.iter().flat_map(|row| &row.reports).collect();
+        let distinct: BTreeSet<&String> = named.iter().copied().collect();
+        assert_eq!((named.len(), distinct.len()), (reports, reports), "{file}.toml: every report once");
+        for row in &list.report {
+            let at = format!("{file}.toml, row {}", row.number);
+            let is_report = |text: &String| {
+                text.rsplit_once(' ').is_some_and(|(project, number)| {
+                    !project.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+                })
+            };
+            if row.reports.is_empty() || !row.reports.iter().all(is_report) {
+                wrong.push(format!("{at}: a report is written \"project number\""));
+            }
+            let said = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.trim().is_empty());
+            if row.symptom.trim().is_empty() {
+                wrong.push(format!("{at}: say what went wrong"));
+            }
+            match (row.tests.is_empty(), said(&row.cannot), said(&row.waits)) {
+                (true, false, false) => {
+                    wrong.push(format!("{at}: neither a test nor why it cannot happen here"))
+                }
+                (false, true, _) => wrong.push(format!("{at}: tested, and yet it cannot happen")),
+                _ => {}
+            }
+            for name in row.tests.iter().filter(|name| !tests.contains_key(*name)) {
+                wrong.push(format!("{at}: there is no test `{name}`"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} faults:\n{}", wrong.len(), wrong.join("\n"));
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

@@ -11,7 +11,7 @@ use slack_morphism::prelude::{
     SlackBlockButtonElement, SlackBlockButtonStyle, SlackBlockId, SlackBlockMarkDownText,
     SlackBlockPlainText, SlackContextBlock, SlackContextBlockElement, SlackHeaderBlock, SlackRichTextBlock,
     SlackRichTextElement, SlackRichTextInlineElement, SlackRichTextPreformatted, SlackRichTextSection,
-    SlackRichTextText, SlackSectionBlock,
+    SlackRichTextText, SlackSectionBlock, SlackSectionBlockElement,
 };
 
 use super::limits::{SECTION, short};
@@ -55,6 +55,19 @@ impl Blocks {
             block.block_id = self.id();
             self.blocks.push(block.into());
         }
+    }
+
+    /// Plain text with a link beside it: a button that opens an address. Slack tells of its press too.
+    pub(super) fn linked(&mut self, text: String, link: Option<(String, &str)>) {
+        let Some((label, link)) = link else { return self.section(text) };
+        let Ok(url) = link.parse() else { return self.section(text) };
+        let button = SlackBlockButtonElement::new(plain(label).into())
+            .with_action_id(SlackActionId::new("cs.open".to_owned()))
+            .with_url(url);
+        let mut block = SlackSectionBlock::new().with_text(plain(text).into());
+        block.block_id = self.id();
+        block.accessory = Some(SlackSectionBlockElement::Button(button));
+        self.blocks.push(block.into());
     }
 
     /// Our own markup, escaped already. One that is too long (an operator's template) is shown as

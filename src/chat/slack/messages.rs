@@ -28,7 +28,7 @@ const FIRST_PAGE: u32 = 15;
 const NEXT_PAGES: u32 = 200;
 const PAGES: usize = 5;
 /// After a refusal of a body, its fallback goes out this much later, past the channel's governor.
-const FALLBACK_AFTER: Duration = Duration::from_millis(1100);
+pub(super) const FALLBACK_AFTER: Duration = Duration::from_millis(1100);
 
 impl Slack {
     pub(super) async fn post_message(

@@ -15,6 +15,7 @@ mod delivery;
 mod doctor;
 mod errors;
 mod events;
+mod home;
 mod inbound;
 mod limits;
 mod manifest;
@@ -30,6 +31,7 @@ mod scopes;
 mod signature;
 pub mod socket;
 mod tell;
+mod waiting;
 
 #[cfg(test)]
 mod rules;
@@ -50,6 +52,7 @@ use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{CardId, Platform};
 use crate::domain::notice::Notice;
 use crate::domain::place::Target;
+use crate::domain::waiting::Waiting;
 use crate::pace::Pace;
 use crate::render::Templates;
 use api::Api;
@@ -140,6 +143,7 @@ impl ChatPlatform for Slack {
             Call::Edit => self.api.reserve(Method::Update, None),
             Call::Tell => self.api.reserve(Method::PostEphemeral, None),
             Call::Find => self.api.reserve(Method::History, None),
+            Call::Home => self.api.reserve(Method::PublishView, None),
         }
     }
 
@@ -180,6 +184,22 @@ impl ChatPlatform for Slack {
 
     fn tell<'a>(&'a self, to: &'a Person, notice: &'a Notice) -> BoxFuture<'a, Result<(), ChatError>> {
         Box::pin(self.tell_person(to, notice))
+    }
+
+    fn draw_waiting(&self, waiting: &Waiting) -> Drawn {
+        waiting::draw(&self.templates, waiting)
+    }
+
+    fn tell_drawn<'a>(&'a self, to: &'a Person, drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>> {
+        Box::pin(self.show(to, &drawn.text, &drawn.body))
+    }
+
+    fn publish_home<'a>(&'a self, user: &'a str, drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>> {
+        Box::pin(self.publish(user, drawn))
+    }
+
+    fn link<'a>(&'a self, at: &'a MessageRef) -> BoxFuture<'a, Result<String, ChatError>> {
+        Box::pin(self.permalink(at))
     }
 
     fn profile<'a>(&'a self, user: &'a PressedBy) -> BoxFuture<'a, Result<Profile, ChatError>> {

@@ -59,7 +59,7 @@ fn words(notice: &Notice) -> NoticeText {
     }
 }
 
-fn unfit(what: Unfit) -> &'static str {
+pub(super) fn unfit(what: Unfit) -> &'static str {
     match what {
         Unfit::Guest => "guest",
         Unfit::Stranger => "stranger",

@@ -185,9 +185,17 @@ impl Pen<'_> {
         if text.len() > TEXT { short(&crate::render::mrkdwn(&short(&text, TEXT / 6)), TEXT) } else { text }
     }
 
-    /// Title, agent and the runtime's fields, one entry each.
+    /// Title, agent and the runtime's fields, one entry each. A title that only repeats server and tool, which
+    /// have their labels below, is left out.
     fn facts(&self) -> Vec<String> {
-        let own = [("title", &self.card.form.title), ("agent", &self.card.agent)];
+        let form = &self.card.form;
+        let repeats = match (form.fact("server"), form.fact("tool")) {
+            (Some(server), Some(tool)) => form.title == format!("{server} / {tool}"),
+            _ => false,
+        };
+        let nothing = String::new();
+        let title = if repeats { &nothing } else { &form.title };
+        let own = [("title", title), ("agent", &self.card.agent)];
         let given = self.card.facts().iter().map(|fact| (fact.label.as_str(), &fact.value));
         let entries = own.into_iter().filter(|(_, value)| !is_blank(value)).chain(given);
         entries
@@ -276,7 +284,8 @@ impl Pen<'_> {
                 state.by = Some(person(by));
                 state.decision = chosen(decision);
             }
-            Status::Ended { outcome, rejected, by, elsewhere_by, elsewhere_what, at, .. } => {
+            Status::Ended { outcome, rejected, by, voters, elsewhere_by, elsewhere_what, at, .. } => {
+                state.votes = voters.iter().take(NAMED).map(person).collect();
                 state.by = by.as_ref().map(person).or_else(|| elsewhere_by.as_deref().map(name));
                 state.rejected = *rejected;
                 state.at = moment(*at);

@@ -43,6 +43,7 @@ fn ended(outcome: Outcome) -> Status {
         outcome,
         rejected: false,
         by: None,
+        voters: vec![],
         elsewhere_by: None,
         elsewhere_what: None,
         at: LATER,
@@ -166,8 +167,7 @@ fn an_open_approval() {
     Approval needed (prod): Release agent: pager / close_incident
     ---
     header: Approval needed: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?
@@ -195,7 +195,7 @@ fn the_blocks_of_an_open_approval_as_sent() {
         "block_id": "cs:01900000-0000-7000-8000-000000000001:3:1",
         "text": {
           "emoji": false,
-          "text": "pager / close_incident\nAgent: Release agent\nServer: pager\nTool: close_incident",
+          "text": "Agent: Release agent\nServer: pager\nTool: close_incident",
           "type": "plain_text"
         },
         "type": "section"
@@ -285,7 +285,6 @@ fn the_blocks_of_an_open_approval_as_sent() {
 fn the_compact_drawing() {
     insta::assert_snapshot!(read(&drawn(&approval(open(vec![dana()], 2))).compact), @r#"
     section: Approval needed: Release agent
-    pager / close_incident
     Agent: Release agent
     Server: pager
     Tool: close_incident
@@ -304,8 +303,7 @@ fn votes_are_named_and_can_be_withdrawn() {
     Approval needed (2 of 3) (prod): Release agent: pager / close_incident
     ---
     header: Approval needed: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?
@@ -325,8 +323,7 @@ fn delivering_has_no_controls_and_no_outcome() {
     <@U0DANA> chose Approve, delivering… (prod): Release agent: pager / close_incident
     ---
     header: Delivering an answer: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?
@@ -338,8 +335,7 @@ fn delivering_has_no_controls_and_no_outcome() {
     <@U0DANA> chose Deny, delivering… (prod): Release agent: pager / close_incident
     ---
     header: Delivering an answer: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?
@@ -362,8 +358,7 @@ fn final_states_name_outcome_person_time_and_reason() {
     Approved by <@U0DANA> (prod): Release agent: pager / close_incident
     ---
     header: Approved: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?
@@ -375,8 +370,7 @@ fn final_states_name_outcome_person_time_and_reason() {
     Denied by kim[@]example[.]com (prod): Release agent: pager / close_incident
     ---
     header: Denied: Release agent
-    section: pager / close_incident
-    Agent: Release agent
+    section: Agent: Release agent
     Server: pager
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?

@@ -37,8 +37,16 @@ pub(super) fn check(text: &str, blocks: &Value) -> Vec<String> {
                 total += plain(&block["text"], HEADER, &mut say);
             }
             Some("section") => {
-                keys(block, &["type", "block_id", "text"], &mut say);
+                keys(block, &["type", "block_id", "text", "accessory"], &mut say);
                 total += any_text(&block["text"], SECTION, &mut say);
+                if let Some(link) = block.get("accessory") {
+                    keys(link, &["type", "action_id", "text", "url"], &mut say);
+                    total += plain(&link["text"], 70, &mut say);
+                    let url = link["url"].as_str().unwrap_or_default();
+                    if !url.starts_with("http") || url.len() > 2_900 {
+                        say(format!("url {url}"));
+                    }
+                }
             }
             Some("context") => {
                 keys(block, &["type", "block_id", "elements"], &mut say);

@@ -17,13 +17,18 @@ const HOOK_HOSTS: [&str; 2] = ["hooks.slack.com", "hooks.slack-gov.com"];
 impl Slack {
     pub(super) async fn tell_person(&self, to: &Person, notice: &Notice) -> Result<(), ChatError> {
         let (text, blocks) = super::notices::draw(&self.templates, notice);
-        if self.by_reply(to, &text, &blocks).await {
+        self.show(to, &text, &blocks).await
+    }
+
+    /// Shows one person something privately, by the first way that leads to them.
+    pub(super) async fn show(&self, to: &Person, text: &str, blocks: &Value) -> Result<(), ChatError> {
+        if self.by_reply(to, text, blocks).await {
             return Ok(());
         }
-        match self.ephemerally(to, &text, &blocks).await {
+        match self.ephemerally(to, text, blocks).await {
             Some(Ok(())) => Ok(()),
             Some(Err(stop @ (ChatError::Auth { .. } | ChatError::Paced { .. }))) => Err(stop),
-            _ => self.by_dm(to, &text, &blocks).await,
+            _ => self.by_dm(to, text, blocks).await,
         }
     }
 

@@ -12,8 +12,9 @@
 //! event does is harmless when done twice.
 
 use crate::bridge::Bridge;
+use crate::bridge::heard::Said;
 use crate::bridge::operators::StoreError;
-use crate::chat::slack::{Delivery, Event, Inbound, Interactivity, Read, Way};
+use crate::chat::slack::{Command, Delivery, Event, Inbound, Interactivity, Read, Way};
 use crate::render::Templates;
 use crate::render::slack::CommandAnswer;
 use serde_json::{Value, json};
@@ -70,8 +71,12 @@ impl Dispatch {
         match read {
             Read::Interactivity(read) => self.interactivity(read, raw, &keys, verified).await,
             Read::Command(Some(command)) => {
-                self.of_app(verified, command.app_id.as_deref())?;
-                if self.bridge.note_delivery(&keys).await? { Ok(self.command()) } else { Ok(Taken::Empty) }
+                let installs = self.of_app(verified, command.app_id.as_deref())?;
+                if self.bridge.note_delivery(&keys).await? {
+                    self.command(command, &installs).await
+                } else {
+                    Ok(Taken::Empty)
+                }
             }
             Read::Command(None) => self.unreadable(Way::Commands, raw, "no field `command`").await,
             Read::Event(event) => {
@@ -128,22 +133,33 @@ impl Dispatch {
         Ok(Taken::Empty)
     }
 
-    fn command(&self) -> Taken {
-        let text = self.templates.render(&CommandAnswer {});
-        Taken::Answer(json!({ "response_type": "ephemeral", "text": text }))
+    async fn command(&self, command: Command, installs: &[String]) -> Result<Taken, NotTaken> {
+        let answer = match self.bridge.command(command.typed, installs).await? {
+            Said::Waiting(drawn) => {
+                return Ok(Taken::Answer(
+                    json!({ "response_type": "ephemeral", "text": drawn.text, "blocks": drawn.body }),
+                ));
+            }
+            Said::Help => "help",
+            Said::NotKnown => "not_known",
+            Said::Unlink => "unlink",
+            Said::NotInstalled => "not_installed",
+            Said::Later => "later",
+        };
+        let text = self.templates.render(&CommandAnswer { answer });
+        Ok(Taken::Answer(json!({ "response_type": "ephemeral", "text": text })))
     }
 
     async fn event(&self, event: Event, raw: &[u8], verified: &[Verified]) -> Result<Taken, NotTaken> {
         match event {
             Event::UrlVerification { challenge } => Ok(Taken::Answer(json!({ "challenge": challenge }))),
-            Event::Ignored { app_id, event_id: _ } => {
-                self.of_app(verified, app_id.as_deref())?;
+            Event::Happened { app_id, origin, happened } => {
+                let installs = self.of_app(verified, app_id.as_deref())?;
+                self.bridge.heard(origin, happened, &installs).await?;
                 Ok(Taken::Empty)
             }
-            Event::Channel { app_id, team, enterprise, news } => {
-                let installs = self.of_app(verified, app_id.as_deref())?;
-                let (team, enterprise) = (team.as_deref(), enterprise.as_deref());
-                self.bridge.channel_news_of(team, enterprise, &installs, &news).await?;
+            Event::Ignored { app_id } => {
+                self.of_app(verified, app_id.as_deref())?;
                 Ok(Taken::Empty)
             }
             Event::Unreadable => self.unreadable(Way::Events, raw, "no JSON object").await,

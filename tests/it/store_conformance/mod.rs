@@ -12,4 +12,5 @@ mod places;
 mod retention;
 mod schema;
 mod small;
+mod waiting;
 mod wake;

@@ -1,8 +1,10 @@
 //! Slack conformance cases over the whole system, one test each. On SQLite, unless the database is what matters.
 
 mod cards;
+mod errors;
 mod inbound;
 mod people;
+mod waiting;
 
 use crate::world::database::Backend;
 use crate::world::story::{DANA, RELEASES, Story, Wants};

@@ -229,6 +229,7 @@ fn any_status() -> impl Strategy<Value = Status> {
             .prop_map(|(outcome, rejected, by, elsewhere_by, reason, at)| Status::Ended {
                 outcome,
                 rejected,
+                voters: by.clone().into_iter().collect(),
                 by,
                 elsewhere_by,
                 elsewhere_what: Some(outcome),

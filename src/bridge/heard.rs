@@ -1,0 +1,203 @@
+//! What a chat platform tells us that is no press: commands and events.
+//!
+//! Invariant: an effect is committed before its delivery is acknowledged; repeats are told apart before they
+//! come here, and one that comes all the same does no harm. What somebody typed is never repeated to anybody.
+//! An answer that takes longer than [`AT_ONCE`] is a job of its own.
+//!
+//! Known race: the process dies between taking a command and its answer: the person sees the platform's own
+//! warning and types it again.
+
+use super::Bridge;
+use super::click::JobEnd;
+use super::effects::priority;
+use super::ports::{Call, ChatError, ChatPlatform, Drawn, Happened, Origin, Person, PressedBy, Typed};
+use crate::domain::waiting::What;
+use crate::store::StoreError;
+use crate::store::homes::Asked;
+use crate::store::jobs::{Job, JobKind, NewJob};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An answer that comes within this goes back with the acknowledgement (Slack waits three seconds).
+const AT_ONCE: Duration = Duration::from_millis(1200);
+/// Of it, asking for messages' addresses.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Later there is time.
+const LATER_PATIENCE: Duration = Duration::from_secs(5);
+/// How long an address for private answers lives (Slack: 30 min).
+const REPLY_LIFE: Duration = Duration::from_mins(29);
+/// "Could not be checked" is tried again for so long before it is said.
+const CHECK_FOR: Duration = Duration::from_secs(30);
+const ATTEMPTS: i64 = 5;
+
+/// What they are told at once, privately.
+#[derive(Debug, PartialEq)]
+pub enum Said {
+    Help,
+    /// Not one of our words.
+    NotKnown,
+    Unlink,
+    NotInstalled,
+    /// The answer comes in a moment.
+    Later,
+    Waiting(Drawn),
+}
+
+impl Bridge {
+    /// Answers a command.
+    pub async fn command(
+        self: &Arc<Self>,
+        command: Typed,
+        verified_by: &[String],
+    ) -> Result<Said, StoreError> {
+        let now = self.clock.now();
+        match command.text.trim().to_ascii_lowercase().as_str() {
+            "" | "open" => {}
+            "help" => return Ok(Said::Help),
+            "unlink" => return Ok(Said::Unlink),
+            _ => return Ok(Said::NotKnown),
+        }
+        let install = self.directory.install_at(&command.origin, verified_by);
+        let Some(platform) = install.and_then(|install| self.platforms.get(&install)).cloned() else {
+            return Ok(Said::NotInstalled);
+        };
+        let by = PressedBy { user: command.user.clone(), home_team: None };
+        let at_once = tokio::time::timeout(AT_ONCE, self.waiting_for(&platform, &by, PATIENCE)).await;
+        if let Ok(looked) = at_once {
+            let looked = looked?;
+            if looked.waiting.what != What::CouldNotCheck {
+                let drawn = platform.draw_waiting(&looked.waiting);
+                self.notices_shown(looked.notices).await?;
+                return Ok(Said::Waiting(drawn));
+            }
+        }
+        let asked = Asked {
+            install: platform.install().to_owned(),
+            chat_user: command.user,
+            channel: command.channel,
+            reply: command.reply.map(|reply| reply.expose_secret().to_owned()),
+            received: now,
+        };
+        let id = self.ids.uuid();
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    tx.ask(id, &asked).await?;
+                    tx.queue(NewJob {
+                        kind: JobKind::Asked,
+                        group: format!("q:{}", id.simple()),
+                        seq: 0,
+                        priority: priority::NOTICE,
+                        reference: id,
+                        payload: json!({}),
+                        available: now,
+                    })
+                    .await
+                })
+            })
+            .await?;
+        Ok(Said::Later)
+    }
+
+    /// Answers a question that took longer.
+    pub(super) async fn answer_asked(self: &Arc<Self>, job: &Job) -> Result<JobEnd, StoreError> {
+        let (id, now) = (job.reference, self.clock.now());
+        let Some(asked) = self.store.read(|tx| Box::pin(async move { tx.asked(id).await })).await? else {
+            return Ok(JobEnd::Done);
+        };
+        let end = match self.platforms.get(&asked.install).cloned() {
+            Some(platform) => self.answer_by(job, &platform, &asked).await?,
+            None => JobEnd::Done,
+        };
+        if end == JobEnd::Done {
+            self.store.write(move |tx| Box::pin(async move { tx.answered(id).await })).await?;
+        }
+        debug_assert!(now >= asked.received);
+        Ok(end)
+    }
+
+    async fn answer_by(
+        self: &Arc<Self>,
+        job: &Job,
+        platform: &Arc<dyn ChatPlatform>,
+        asked: &Asked,
+    ) -> Result<JobEnd, StoreError> {
+        let now = self.clock.now();
+        if let Some(until) = self.stopped(platform.install()) {
+            return Ok(JobEnd::paced(until));
+        }
+        let by = PressedBy { user: asked.chat_user.clone(), home_team: None };
+        let looked = self.waiting_for(platform, &by, LATER_PATIENCE).await?;
+        if looked.waiting.what == What::CouldNotCheck && now < asked.received.plus(CHECK_FOR) {
+            return Ok(JobEnd::paced(now.plus(Duration::from_secs(3))));
+        }
+        if let Err(wait) = platform.reserve(&Call::Tell) {
+            return Ok(JobEnd::paced(now.plus(wait)));
+        }
+        let fresh = now.since(asked.received) < REPLY_LIFE;
+        let to = Person {
+            user: asked.chat_user.clone(),
+            channel: asked.channel.clone().filter(|_| fresh),
+            thread: None,
+            reply: asked.reply.clone().filter(|_| fresh).map(SecretString::from),
+        };
+        match platform.tell_drawn(&to, &platform.draw_waiting(&looked.waiting)).await {
+            Ok(()) => {
+                self.notices_shown(looked.notices).await?;
+                Ok(JobEnd::Done)
+            }
+            Err(ChatError::Paced { after }) => Ok(JobEnd::paced(now.plus(after))),
+            Err(ChatError::Auth { code, needed }) => {
+                Ok(self.stop_install(platform.install(), &code, &needed).await)
+            }
+            Err(ChatError::Unavailable { what } | ChatError::Unknown { what }) if job.attempts < ATTEMPTS => {
+                Ok(JobEnd::again(now.plus(Duration::from_secs(5)), what))
+            }
+            // They can ask again, and the Home shows the same.
+            Err(error) => {
+                tracing::warn!(install = platform.install(), %error, "a command's answer could not be delivered");
+                Ok(JobEnd::Done)
+            }
+        }
+    }
+
+    /// Takes an event.
+    pub async fn heard(
+        self: &Arc<Self>,
+        origin: Origin,
+        happened: Happened,
+        verified_by: &[String],
+    ) -> Result<(), StoreError> {
+        if let Happened::Channel(news) = &happened {
+            let (team, enterprise) = (origin.team.as_deref(), origin.enterprise.as_deref());
+            return self.channel_news_of(team, enterprise, verified_by, news).await;
+        }
+        let Some(install) = self.directory.install_at(&origin, verified_by) else { return Ok(()) };
+        match happened {
+            Happened::Channel(_) => {}
+            Happened::HomeOpened { user } => {
+                let (bridge, now, name) = (Arc::clone(self), self.clock.now(), install.clone());
+                self.store
+                    .write(move |tx| Box::pin(async move { bridge.home_opened(tx, &name, &user, now).await }))
+                    .await?;
+                self.home_is_on(&install).await;
+            }
+            Happened::Uninstalled => {
+                self.stop_install(&install, "app_uninstalled", "").await;
+            }
+            Happened::TokensRevoked { bots } => {
+                let known = self.directory.identity(&install);
+                if known.map_or(!bots.is_empty(), |identity| bots.contains(&identity.bot_user)) {
+                    self.stop_install(&install, "tokens_revoked", "").await;
+                }
+            }
+            Happened::RateLimited => {
+                let text = format!("{install}: Slack drops events, because there are too many in an hour");
+                self.alert(&format!("rate:{install}"), &text).await;
+            }
+        }
+        Ok(())
+    }
+}
