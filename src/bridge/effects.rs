@@ -120,6 +120,9 @@ impl Bridge {
         decision: &Decision,
         subject: &crate::domain::ids::Subject,
     ) -> Result<Composed, Why> {
+        if super::trial::is_trial(&interaction.key.runtime) {
+            return Ok(Composed { message_id: format!("{}:test", self.prefix), body: json!({}) });
+        }
         let connector = self.connector(&interaction.key.runtime).ok_or(Why::Unmappable)?;
         connector.compose(&Compose {
             key: &interaction.key,

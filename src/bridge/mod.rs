@@ -25,6 +25,7 @@ pub mod ports;
 pub mod reconcile;
 pub mod send;
 pub mod supervisor;
+pub mod trial;
 
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{Ids, RuntimeName};
@@ -86,7 +87,7 @@ impl Bridge {
             store,
             clock,
             ids,
-            rules,
+            rules: rules.with_trials(),
             connectors: connectors.into_iter().map(|c| (c.runtime().as_str().to_owned(), c)).collect(),
             platforms: platforms.into_iter().map(|p| (p.install().to_owned(), p)).collect(),
             directory: Directory::new(known),

@@ -47,6 +47,9 @@ impl Bridge {
             return Ok(JobEnd::Done);
         };
         let runtime = interaction.key.runtime.clone();
+        if super::trial::is_trial(&runtime) {
+            return self.settle_trial(job).await;
+        }
         let Some(connector) = self.connector(&runtime).cloned() else {
             self.alert(&format!("runtime:{runtime}"), "an answer waits for a runtime that is not configured")
                 .await;
@@ -219,7 +222,7 @@ impl Bridge {
 
     /// Writes how an attempt ended, and what the runtime shows after it. `false`: the lease
     /// has passed to another worker, and nothing was written.
-    async fn finish_attempt(
+    pub(super) async fn finish_attempt(
         self: &Arc<Self>,
         job: &Job,
         result: Attempted,
@@ -255,7 +258,7 @@ impl Bridge {
     }
 
     /// Whether this answer still has something to deliver.
-    async fn after_step(self: &Arc<Self>, job: &Job, id: AnswerId) -> Result<JobEnd, StoreError> {
+    pub(super) async fn after_step(self: &Arc<Self>, job: &Job, id: AnswerId) -> Result<JobEnd, StoreError> {
         let now = self.clock.now();
         Ok(match self.load_answer(id).await? {
             Some((_, interaction)) if interaction.machine.claim().is_some_and(|claim| claim.answer == id) => {

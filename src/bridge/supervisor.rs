@@ -214,6 +214,9 @@ impl Bridge {
                 if let Err(error) = self.tend_alerts().await {
                     tracing::warn!(%error, "alerts could not be tended");
                 }
+                if let Err(error) = self.end_old_trials().await {
+                    tracing::warn!(%error, "test cards left behind could not be ended");
+                }
                 if minute % HOURLY == 0 {
                     match self.store.read(|tx| Box::pin(async move { tx.audit_head().await })).await {
                         Ok(head) => tracing::info!(seq = head.seq, hash = head.hash, "audit head"),

@@ -17,6 +17,7 @@ mod pause;
 mod run;
 pub mod service;
 mod slack;
+mod trial;
 
 use crate::config::{Config, ProcessEnv};
 use anyhow::Result;
@@ -52,6 +53,8 @@ enum Command {
     Demo(demo::Demo),
     /// Look at the configuration, the database, the chat platforms and the runtimes, and say what is wrong.
     Check(check::Check),
+    /// Post a test card and wait until a linked person has pressed a button of it; needs a running service.
+    Try(trial::Trial),
     /// Stop sending answers, to one runtime or to all. Clicks are kept; it survives a restart.
     Pause(pause::Pause),
     /// Send answers again; what was kept goes out at once.
@@ -141,6 +144,7 @@ async fn dispatch(cli: Cli) -> Result<End> {
         Command::Run => with(&path, run::run).await,
         Command::Check(check) => check::run(&path, &check).await,
         Command::Slack(command) => with(&path, |config| async move { slack::run(&config, &command) }).await,
+        Command::Try(trial) => with(&path, |config| trial::run(config, trial)).await,
         Command::Pause(pause) => with(&path, |config| pause::run(config, pause, true)).await,
         Command::Resume(pause) => with(&path, |config| pause::run(config, pause, false)).await,
         Command::Open(open) => with(&path, |config| open::run(config, open)).await,

@@ -3,6 +3,7 @@
 use super::End;
 use super::service::{self, Machine, Service};
 use crate::bridge::incident::{EVERY, Pause};
+use crate::bridge::trial::is_trial;
 use crate::config::Config;
 use crate::domain::ids::InteractionId;
 use crate::domain::interaction::State;
@@ -37,6 +38,9 @@ pub(super) async fn run(config: Config, command: Open) -> Result<End> {
         let Some(last) = page.last() else { break };
         after = last.id;
         for interaction in page {
+            if is_trial(&interaction.key.runtime) {
+                continue;
+            }
             let id = interaction.id;
             let cards =
                 service.bridge.store.read(|tx| Box::pin(async move { tx.cards_of(id).await })).await?;

@@ -26,6 +26,7 @@ pub(super) fn all() -> Vec<Known> {
         known::<Unknown>(),
         known::<NoticeText>(),
         known::<CommandAnswer>(),
+        known::<TestCard>(),
     ]
 }
 
@@ -395,6 +396,19 @@ impl Context for CommandAnswer {
     const NAME: &'static str = "slack/command.mrkdwn";
     fn samples() -> Vec<Self> {
         vec![Self {}]
+    }
+}
+
+/// What a test card says in the place of an agent: its `title` or its `prompt`.
+#[derive(Debug, Clone, Serialize)]
+pub struct TestCard {
+    pub part: &'static str,
+}
+
+impl Context for TestCard {
+    const NAME: &'static str = "slack/test.txt";
+    fn samples() -> Vec<Self> {
+        vec![Self { part: "title" }, Self { part: "prompt" }]
     }
 }
 

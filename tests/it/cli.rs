@@ -186,6 +186,68 @@ async fn check_says_what_is_wrong(#[values(Backend::Sqlite, Backend::Postgres)] 
     story.end().await;
 }
 
+/// A test card is posted by the service, takes a click of a linked person only, and reaches no runtime.
+#[rstest]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_card_and_a_real_click(
+    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+    #[values(("Approve", "approved"), ("Deny", "denied"))] (button, word): (&str, &str),
+) {
+    let story = Story::begin(on).await;
+    story.at_the_machines_time();
+    let work = async {
+        loop {
+            story.at_the_machines_time();
+            story.deliver().await;
+            if let Some(card) = story.slack.cards("C0OPS").last().cloned() {
+                break card;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let press = async {
+        let card = work.await;
+        assert!(story.reads(&card).contains("this is a test"), "{}", story.reads(&card));
+        assert_eq!(run(&story, &["open"]).await.1, "nothing is open\n", "it is no work for anybody");
+        // Nobody knows Sam; that is no end of the test.
+        story.presses("U0SAM", &card, button).await;
+        story.deliver().await;
+        assert_eq!(story.told("U0SAM").len(), 1);
+        story.presses("U0KIM", &card, button).await;
+        story.deliver().await;
+        card
+    };
+    let words = ["try", "slack:acme:C0OPS", "--patience", "60"];
+    let ((code, out, err), card) = tokio::join!(run(&story, &words), press);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains(&format!("{word} by kim@example.com")), "{out}");
+    story.deliver().await;
+    assert!(story.reads(&card).contains(&format!("{word} by")), "{}", story.reads(&card));
+    assert!(story.buttons(&card).is_empty());
+    assert!(story.a2a.requests().is_empty(), "no runtime hears of it");
+    assert_eq!(story.alert_keys().await, [] as [&str; 0]);
+    story.end().await;
+}
+
+/// Nobody presses, or no service runs: 1, said so, and the test is ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_card_that_nobody_presses() {
+    let story = Story::begin(Backend::Sqlite).await;
+    for place in ["nowhere", "slack:other:#ops"] {
+        assert_eq!(run(&story, &["try", place]).await.0, 2, "{place}");
+    }
+    let (code, _, err) = run(&story, &["try", "slack:acme:C0OPS", "--patience", "1"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("could not be posted in time"), "{err}");
+    story.at_the_machines_time();
+    story.deliver().await;
+    assert!(story.slack.cards("C0OPS").is_empty(), "an ended test is not posted any more");
+    let (code, _, err) = run(&story, &["try", "slack:acme:C0OPS"]).await;
+    assert_eq!(code, 1);
+    assert!(err.contains("no service has taken it"), "{err}");
+    story.end().await;
+}
+
 /// The manifest says how clicks arrive, as the configuration does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_manifest_of_the_slack_app() {
