@@ -158,7 +158,8 @@ impl Bridge {
     }
 
     /// Whether the answer must wait: its job is put off, and its clicker told once. What the runtime has
-    /// taken already, and what is over, does not wait.
+    /// taken already, and what is over, does not wait. Asked only when nothing could be sent, so that it
+    /// costs nothing on the usual way.
     pub(super) async fn held(
         self: &Arc<Self>,
         job: &Job,

@@ -67,9 +67,6 @@ impl Bridge {
             });
         };
 
-        if let Some(put_off) = self.held(job, &claim).await? {
-            return Ok(put_off);
-        }
         // The reading before the attempt, with the identity that sees the task.
         let task = TaskRef {
             task: interaction.key.task.clone(),
@@ -78,13 +75,20 @@ impl Bridge {
         };
         let reading = match connector.read(&task).await {
             Ok(reading) => reading,
-            Err(error) => return self.not_read(job, &interaction, &claim, error).await,
+            Err(error) => {
+                return match self.held(job, &claim).await? {
+                    Some(put_off) => Ok(put_off),
+                    None => self.not_read(job, &interaction, &claim, error).await,
+                };
+            }
         };
         let right = self.right_of(&interaction, claim.click, &Action::Decide(claim.decision.clone())).await?;
         let checked = (right, interaction.owner.clone());
         let Some(outgoing) = self.hand_out(job, &answer, &claim, reading, checked).await? else {
             // Freed, settled, or not now.
-            return self.after_step(job, id).await;
+            let end = self.after_step(job, id).await?;
+            let live = matches!(end, JobEnd::Retry { .. });
+            return Ok(if live { self.held(job, &claim).await?.unwrap_or(end) } else { end });
         };
         let answered = connector.answer(&outgoing).await;
         tracing::info!(
