@@ -21,6 +21,7 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 const SECONDS: [f64; 13] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 10.0, 60.0, 600.0];
 
 const COUNTERS: &[(&str, &str)] = &[
+    ("countersign_a2a_calls_total", "Calls of A2A runtimes to our webhooks, by status."),
     ("countersign_alerts_total", "Alerts raised; each counts once until it is cleared."),
     ("countersign_answers_total", "Answers that a runtime accepted, by decision."),
     ("countersign_clicks_total", "Clicks stored, by platform; repeat = the same delivery came again."),

@@ -88,8 +88,7 @@ fn slack_case_57_a_command_is_read_as_a_form() {
 #[test]
 fn slack_case_36_and_55_what_happened_to_a_channel_is_read() {
     let news = |event: &str| {
-        let body =
-            format!(r#"{{"type":"event_callback","api_app_id":"A1","team_id":"T1","event":{event}}}"#);
+        let body = format!(r#"{{"type":"event_callback","api_app_id":"A1","team_id":"T1","event":{event}}}"#);
         match parse_event(body.as_bytes()) {
             Event::Channel { news, team, .. } => Some((team, news)),
             _ => None,

@@ -13,7 +13,7 @@ use crate::render::slack::{Head, WaitingItem, WaitingText};
 use crate::render::{Markup, Templates};
 
 /// What an agent asks, in a list.
-const TITLE: usize = 240;
+const TITLE: usize = 160;
 /// A kept notice.
 const KEPT: usize = 400;
 
