@@ -125,7 +125,7 @@ async fn repeated_reordered_and_lying(
     story.until_worked("the calls", || story.a2a.pushed().len() >= calls).await;
     story.tick().await;
     assert!(story.a2a.pushed().iter().all(|(_, status)| *status == 204), "{:?}", story.a2a.pushed());
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"], "GetTask says open");
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "GetTask says open");
     assert!(edits(&story) <= before + 2);
     let before = edits(&story);
     assert!(story.a2a.end(&opened.task_id, State::Canceled, None));
@@ -257,7 +257,7 @@ async fn the_door(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     story.service.bridge.read_due("prod").await.unwrap();
     assert_eq!(calls().await, before + 1, "one reading for ten calls");
     story.deliver().await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     // Every other kind is a hint as well, and survives a restart.
     for body in [
         json!({"task": {"id": opened.task_id}}),
