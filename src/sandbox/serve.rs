@@ -126,7 +126,13 @@ impl SandboxServer {
             }
         };
         let serve = axum::serve(self.listener, app).with_graceful_shutdown(stop.clone().cancelled_owned());
-        let (served, ()) = tokio::join!(async { serve.await }, agent);
+        let retries = async {
+            tokio::select! {
+                () = self.slack.keep_time() => {}
+                () = stop.cancelled() => {}
+            }
+        };
+        let (served, (), ()) = tokio::join!(async { serve.await }, agent, retries);
         served
     }
 

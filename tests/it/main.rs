@@ -16,6 +16,7 @@ mod cli;
 mod crash;
 #[cfg(test)]
 mod judges;
+mod judges_slack;
 #[cfg(test)]
 mod replicas;
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! What the viewer does: press a control as somebody, and four things on the runtime's side.
+//! What the viewer does as somebody in the chat (press, fill in, submit, close, write, open the
+//! app's Home), and four things on the runtime's side.
 //!
 //! Invariant: a press goes the stand-in's own way, so what the app sees is what Slack would send;
 //! whatever cannot be done is answered with words for the viewer, and changes nothing.
 
 use super::Page;
 use crate::sandbox::a2a::{Decision, Elsewhere, InteractionView, Phase, State as TaskState};
-use crate::sandbox::company::PEOPLE;
-use crate::sandbox::slack::{Delivery, Manner, Spot};
+use crate::sandbox::company::{PEOPLE, TEAM};
+use crate::sandbox::slack::{Delivery, Input, Manner, PressError, Spot};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -19,8 +20,18 @@ use std::sync::atomic::Ordering;
 #[derive(Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub(super) enum Act {
-    /// Presses a control, by its action id.
+    /// Presses a control, by `block_id/action_id`.
     Press { user: String, at: Spot, control: String },
+    /// Fills in a field, by `block_id/action_id`.
+    Fill { user: String, at: Spot, field: String, input: Input },
+    /// Submits the modal in front.
+    Submit { user: String, view: String },
+    /// Closes it.
+    Close { user: String, view: String },
+    /// Writes into a channel; what begins with `/` is a command.
+    Say { user: String, channel: String, text: String },
+    /// Opens the app's Home.
+    Home { user: String },
     /// Ends a task from the runtime's side.
     Cancel { task_id: String },
     /// Approves in the product, as the person the agent works for.
@@ -47,7 +58,38 @@ fn done_if(did: bool, why: &str) -> Said {
 
 pub(super) async fn act(State(page): State<Arc<Page>>, Json(act): Json<Act>) -> Said {
     match act {
-        Act::Press { user, at, control } => press(&page, &user, &at, &control).await,
+        Act::Press { user, .. }
+        | Act::Fill { user, .. }
+        | Act::Submit { user, .. }
+        | Act::Close { user, .. }
+        | Act::Say { user, .. }
+        | Act::Home { user }
+            if !PEOPLE.iter().any(|person| person.user == user) =>
+        {
+            not("Nobody of that name is here.")
+        }
+        Act::Press { user, at, control } => {
+            told(page.slack.press_raw(&user, &at, &control, &Manner::default(), |_| {}).await)
+        }
+        Act::Fill { user, at, field, input } => {
+            let filled = page.slack.fill(&user, &at, &field, &input).await;
+            told_or_silent(filled.map(|delivery| delivery.into_iter().collect()))
+        }
+        Act::Submit { user, view } => told(page.slack.submit(&user, &view).await.map(|one| vec![one])),
+        Act::Close { user, view } => {
+            let closed = page.slack.close_view(&user, &view).await;
+            told_or_silent(closed.map(|delivery| delivery.into_iter().collect()))
+        }
+        Act::Say { user, channel, text } => match text.split_once(' ').unwrap_or((&text, "")) {
+            (name, rest) if name.starts_with('/') => {
+                told(page.slack.command(&user, &channel, name, rest.trim()).await.map(|one| vec![one]))
+            }
+            _ => {
+                page.slack.say(&user, &channel, &text);
+                done()
+            }
+        },
+        Act::Home { user } => told(page.slack.open_home(&user, TEAM).await.map(|one| vec![one])),
         Act::Cancel { task_id } => {
             let text = Some("Canceled in the product.");
             done_if(page.a2a.end(&task_id, TaskState::Canceled, text), "This task has ended already.")
@@ -78,16 +120,23 @@ pub(super) async fn act(State(page): State<Arc<Page>>, Json(act): Json<Act>) -> 
     }
 }
 
-async fn press(page: &Page, user: &str, at: &Spot, control: &str) -> Said {
-    if !PEOPLE.iter().any(|person| person.user == user) {
-        return not("Nobody of that name is here.");
-    }
-    match page.slack.press_raw(user, at, control, &Manner::default(), |_| {}).await {
+/// What the viewer hears of a delivery.
+fn told(delivered: Result<Vec<Delivery>, PressError>) -> Said {
+    match delivered {
         Ok(deliveries) if deliveries.iter().any(Delivery::acked) => done(),
         Ok(_) => {
-            not("Countersign did not answer within three seconds; Slack shows a warning then. Press again.")
+            not("Countersign did not answer within three seconds; Slack shows a warning then. Try again.")
         }
+        Err(PressError::Required(field)) => not(&format!("Please fill in: {field}")),
         Err(error) => not(&format!("That is not possible now ({error}).")),
+    }
+}
+
+/// The same where Slack may have nothing to deliver.
+fn told_or_silent(delivered: Result<Vec<Delivery>, PressError>) -> Said {
+    match delivered {
+        Ok(deliveries) if deliveries.is_empty() => done(),
+        delivered => told(delivered),
     }
 }
 

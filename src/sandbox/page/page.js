@@ -42,7 +42,12 @@ async function act(what) {
   } catch {
     said = { ok: false, why: 'The demo does not answer. Is it still running?' };
   }
-  if (!said.ok) toast(said.why);
+  if (!said.ok && at('modal').open) {
+    at('modal-said').textContent = said.why;
+    at('modal-said').hidden = false;
+  } else if (!said.ok) {
+    toast(said.why);
+  }
   return said.ok;
 }
 
@@ -58,18 +63,27 @@ function toast(text) {
 // --- Drawing ----------------------------------------------------------------------------------
 
 function draw() {
-  const places = state.places;
+  const places = [...state.places, homePlace()];
   if (!places.some((one) => one.id === place)) place = places[0]?.id;
   drawPeople();
   drawPlaces(places);
   const current = places.find((one) => one.id === place);
   at('place').textContent = title(current);
-  at('members').textContent = current.direct ? 'direct message' : `${current.members} members`;
+  at('members').textContent = current.home ? 'what waits for you' : current.direct ? 'direct message' : `${current.members} members`;
+  at('say').hidden = Boolean(current.home);
   drawMessages(current);
   drawTasks();
+  drawModal();
 }
 
 const title = (one) => (one.direct ? one.name : `# ${one.name}`);
+
+/** The app's Home as one more place, drawn like a message of the app. */
+function homePlace() {
+  const home = state.home;
+  const shown = home ? [{ ts: '0.0', by: 'U0BOT', app: true, text: '', blocks: home.blocks, view: home.id, hash: home.hash }] : [];
+  return { id: 'home', name: 'App Home', direct: true, home: true, messages: shown };
+}
 
 function drawPeople() {
   const select = at('viewer');
@@ -85,7 +99,7 @@ function drawPeople() {
 }
 
 function drawPlaces(places) {
-  const waiting = (one) => one.messages.filter((message) => message.blocks.some((block) => block.type === 'actions')).length;
+  const waiting = (one) => (one.home ? [] : one.messages).filter((message) => message.blocks.some((block) => block.type === 'actions')).length;
   const print = (one) => JSON.stringify(one.messages);
   const now = places.find((one) => one.id === place);
   seen.set(`${viewer} ${now.id}`, print(now));
@@ -110,6 +124,7 @@ function choose(id) {
   remember('place', id);
   draw();
   toEnd();
+  if (id === 'home') act({ do: 'home', user: viewer });
 }
 
 const names = () => ({ people: state.names, channels: state.channels });
@@ -143,28 +158,46 @@ function clock(ts) {
 
 function messageNode(current, message) {
   const by = state.names[message.by] ?? message.by;
-  const spot = { spot: message.private ? 'ephemeral' : 'message', channel: current.id, ts: message.ts };
+  const spot = message.view
+    ? { spot: 'view', id: message.view }
+    : { spot: message.private ? 'ephemeral' : 'message', channel: current.id, ts: message.ts };
   const content = message.blocks.length
-    ? blocks(message.blocks, names(), (element, label, button) => press(spot, element, label, button))
+    ? blocks(message.blocks, names(), on(spot))
     : [el('p', {}, ...mrkdwn(message.text, names()))];
   return el('article', { class: ['message', message.private && 'private', message.reply && 'reply'].filter(Boolean).join(' '), 'data-ts': message.ts },
     message.private ? el('p', { class: 'only' }, 'Only visible to you') : null,
     el('div', { class: message.app ? 'face app' : 'face', 'aria-hidden': 'true' }, message.app ? '✓' : initials(by)),
     el('div', { class: 'body' },
-      el('p', { class: 'by' }, el('strong', {}, by), message.app ? el('span', { class: 'tag' }, 'App') : null, clock(message.ts)),
+      el('p', { class: 'by' }, el('strong', {}, by), message.app ? el('span', { class: 'tag' }, 'App') : null, message.view ? null : clock(message.ts)),
       el('div', { class: message.app && message.blocks.length && !message.private ? 'card' : 'said' }, ...content),
       message.edited ? el('p', { class: 'edited' }, '(edited)') : null));
 }
 
 const initials = (name) => name.split(/\s+/).map((part) => part[0] ?? '').join('').slice(0, 2);
 
-async function press(spot, element, label, button) {
+/** What people have filled in, by place and path: it outlives a redrawing that keeps the ids. */
+const typed = new Map();
+/** The fields that are being told of, so that a submission comes after them. */
+let telling = Promise.resolve();
+
+function on(spot, errors) {
+  const key = `${viewer} ${spot.id ?? `${spot.channel} ${spot.ts}`}`;
+  if (!typed.has(key)) typed.set(key, new Map());
+  return {
+    typed: typed.get(key), errors,
+    press: (element, path, button) => press(spot, element, path, button),
+    fill: (path, input) => { telling = telling.then(() => act({ do: 'fill', user: viewer, at: spot, field: path, input })); },
+  };
+}
+
+async function press(spot, element, path, button) {
   if (element.confirm && !(await confirmed(element.confirm))) return;
   if (element.url && /^https?:\/\//.test(element.url)) window.open(element.url, '_blank', 'noopener,noreferrer');
   const group = [...button.parentElement.querySelectorAll('button')];
   group.forEach((one) => { one.disabled = true; });
   button.classList.add('busy');
-  await act({ do: 'press', user: viewer, at: spot, control: element.action_id });
+  await telling;
+  await act({ do: 'press', user: viewer, at: spot, control: path });
   button.classList.remove('busy');
   group.forEach((one) => { one.disabled = false; });
 }
@@ -186,6 +219,52 @@ function confirmed(ask) {
     dialog.showModal();
   });
 }
+
+/** The modal in front, as a dialog; what was typed stays while it changes under the person. */
+function drawModal() {
+  const dialog = at('modal');
+  const modal = state.modal;
+  if (!modal) {
+    if (dialog.open) dialog.close();
+    delete dialog.dataset.print;
+    return;
+  }
+  const print = JSON.stringify([viewer, modal]);
+  if (dialog.open && dialog.dataset.print === print) return;
+  dialog.dataset.print = print;
+  const { view } = modal;
+  const text = (object, otherwise) => el('p', {}, ...mrkdwn(object?.text ?? otherwise, names())).textContent;
+  at('modal-title').textContent = text(view.title, '');
+  at('modal-blocks').replaceChildren(...blocks(view.blocks, names(), on({ spot: 'view', id: modal.id }, modal.errors)));
+  at('modal-close').textContent = text(view.close, 'Close');
+  at('modal-submit').textContent = text(view.submit, 'Submit');
+  at('modal-submit').hidden = !view.submit;
+  at('modal-said').hidden = true;
+  if (!dialog.open) dialog.showModal();
+}
+
+async function inModal(what) {
+  const view = state.modal?.id;
+  if (!view) return;
+  at('modal-submit').disabled = true;
+  await telling;
+  await act({ do: what, user: viewer, view });
+  at('modal-submit').disabled = false;
+}
+at('modal-form').addEventListener('submit', (event) => {
+  event.preventDefault();
+  inModal('submit');
+});
+at('modal-close').addEventListener('click', () => inModal('close'));
+at('modal').addEventListener('cancel', (event) => {
+  event.preventDefault();
+  inModal('close');
+});
+at('say').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const text = at('say-text').value.trim();
+  if (text && await act({ do: 'say', user: viewer, channel: place, text })) at('say-text').value = '';
+});
 
 function drawTasks() {
   const waits = state.tasks.filter((task) => task.waits).length;

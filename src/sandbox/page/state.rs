@@ -39,8 +39,12 @@ pub(super) fn seen_by(page: &Page, user: &str) -> Option<Value> {
         .collect();
     let channel_names: Map<String, Value> =
         channels.iter().map(|channel| (channel.id.clone(), channel.name.clone().into())).collect();
+    let modal = page.slack.front_modal(user).map(|view| {
+        json!({"id": view.id, "hash": view.hash, "view": view.view, "errors": view.errors})
+    });
+    let home = page.slack.home(user).map(|view| json!({"id": view.id, "hash": view.hash, "blocks": view.view["blocks"]}));
     Some(json!({"me": user, "people": people, "names": names, "channels": channel_names, "places": places,
-        "tasks": tasks(page)}))
+        "modal": modal, "home": home, "tasks": tasks(page)}))
 }
 
 /// Releases before the rest.
@@ -50,13 +54,16 @@ fn rank(channel: &Channel) -> (bool, String) {
 
 fn messages(page: &Page, channel: &str, private: &[Ephemeral]) -> Vec<Value> {
     let shown = page.slack.messages(channel).into_iter().filter(|message| !message.deleted);
-    let mut rows: Vec<(String, Value)> =
-        shown.map(|message| (message.ts.clone(), shown_message(&message))).collect();
+    // Replies stand below what they reply to.
+    let place = |ts: &str, root: Option<&String>| (root.map_or(ts, String::as_str).to_owned(), ts.to_owned());
+    let mut rows: Vec<((String, String), Value)> = shown
+        .map(|message| (place(&message.ts, message.thread_ts.as_ref()), shown_message(&message)))
+        .collect();
     let own = private.iter().filter(|one| one.channel == channel);
     rows.extend(own.map(|one| {
         let row = json!({"ts": one.ts, "by": crate::sandbox::slack::acme::BOT_USER, "app": true, "text": one.text,
             "blocks": one.blocks, "edited": false, "private": true, "reply": one.thread_ts.is_some()});
-        (one.ts.clone(), row)
+        (place(&one.ts, one.thread_ts.as_ref()), row)
     }));
     // Slack's message ids are texts of one width; they sort as they are.
     rows.sort_by(|a, b| a.0.cmp(&b.0));

@@ -16,6 +16,7 @@ impl SlackWorld {
         let state = self.lock();
         let mut found = Vec::new();
         found.extend(state.sockets.complaints());
+        found.extend(state.breaches.iter().cloned());
         for delivery in state.deliveries.iter().filter(|delivery| delivery.socket.is_none()) {
             if u128::from(delivery.took_ms) >= ACK.as_millis() {
                 found.push(format!("a delivery to {:?} took {} ms", delivery.door, delivery.took_ms));
@@ -54,7 +55,9 @@ fn problems(request: &Recorded) -> Vec<Problem> {
         "chat.update" => validate::update(arguments, rules),
         "chat.postMessage" | "chat.postEphemeral" => validate::message(arguments, rules),
         "response_url" if arguments["delete_original"] != true => validate::message(arguments, rules),
-        "views.open" | "views.update" | "views.publish" => validate::view(&arguments["view"], rules),
+        "views.open" | "views.push" | "views.update" | "views.publish" => {
+            validate::view(&arguments["view"], rules)
+        }
         _ => Vec::new(),
     }
 }

@@ -6,12 +6,13 @@
 //!
 //! Acting: `press {user, at, control, manner?, replace?}`, `fill {user, at, field, input}`,
 //! `submit {user, view}`, `close {user, view}`, `command {user, channel, command, text?, manner?}`,
-//! `event {team, event}`, `say {user, channel, text}`; `at` is `{"spot": "message", "channel", "ts"}`,
+//! `event {team, event}`, `happen {what, …}`, `ask {user, at, control, accept}` (a press whose question
+//! is accepted or canceled), `retries` (sends those that are due), `say {user, channel, text}`; `at` is `{"spot": "message", "channel", "ts"}`,
 //! `{"spot": "ephemeral", …}` or `{"spot": "view", "id"}`. They answer `{deliveries}`.
 //! Looking: `world`, `requests`, `payloads`, `deliveries`, `complaints`, `message/{channel}/{ts}`,
 //! `told/{user}`, `warnings`, `changed?version=N` (waits), `validate` (`{text, blocks}` or `{view}`).
 //! Setting: `faults` (POST a rule, DELETE all), `pace {factor}`, `switches`, `doors`,
-//! `clock {advance_ms}`, `channel`, `user`, `group`. Sockets: see `socket/control.rs`.
+//! `clock {advance_ms}`, `lock {channel, ts}` (a thread), `channel`, `user`, `group`. Sockets: see `socket/control.rs`.
 
 use super::controls::Input;
 use super::deliver::{Delivery, Doors, Manner};
@@ -53,6 +54,10 @@ pub(super) fn routes() -> Router<Arc<SlackWorld>> {
         .route("/slack/control/close", post(close))
         .route("/slack/control/command", post(command))
         .route("/slack/control/event", post(event))
+        .route("/slack/control/happen", post(happen))
+        .route("/slack/control/ask", post(ask))
+        .route("/slack/control/retries", post(async |State(world): World| done(Ok(world.retry_due().await))))
+        .route("/slack/control/lock", post(lock))
         .route("/slack/control/say", post(say))
         .route("/slack/control/faults", post(add_fault).delete(clear_faults))
         .route("/slack/control/pace", post(pace))
@@ -210,6 +215,49 @@ async fn event(State(world): World, body: Bytes) -> Response {
     match read::<Event>(&body) {
         Err(refused) => *refused,
         Ok(one) => done(world.event(&one.team, &one.event, None).await.map(|delivery| vec![delivery])),
+    }
+}
+
+async fn happen(State(world): World, body: Bytes) -> Response {
+    match read::<super::Happening>(&body) {
+        Err(refused) => *refused,
+        Ok(happening) => done(world.happens(&happening).await.map(|delivery| vec![delivery])),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    user: String,
+    at: Spot,
+    control: String,
+    accept: bool,
+}
+
+async fn ask(State(world): World, body: Bytes) -> Response {
+    match read::<Asked>(&body) {
+        Err(refused) => *refused,
+        Ok(one) => {
+            let pressed = world.press_asked(&one.user, &one.at, &one.control, one.accept).await;
+            done(pressed.map(|delivery| delivery.into_iter().collect()))
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lock {
+    channel: String,
+    ts: String,
+}
+
+async fn lock(State(world): World, body: Bytes) -> Response {
+    match read::<Lock>(&body) {
+        Err(refused) => *refused,
+        Ok(one) => {
+            world.lock_thread(&one.channel, &one.ts);
+            StatusCode::NO_CONTENT.into_response()
+        }
     }
 }
 

@@ -37,7 +37,11 @@ impl Control {
 
     fn is(&self, wanted: &str) -> bool {
         let id = self.action_id();
-        self.label == wanted || id == wanted || id.split(':').next() == Some(wanted)
+        let in_block = wanted.strip_prefix(&self.block_id).and_then(|rest| rest.strip_prefix('/'));
+        self.label == wanted
+            || id == wanted
+            || id.split(':').next() == Some(wanted)
+            || in_block == Some(id)
     }
 }
 
@@ -79,7 +83,8 @@ pub(super) fn all(blocks: &[Value]) -> Vec<Control> {
     found
 }
 
-/// The control a person means by a label (or a test by an action id): an exact label first.
+/// The control a person means by a label (or a test by an action id, or `block_id/action_id`): an
+/// exact label first.
 pub(super) fn find<'c>(controls: &'c [Control], wanted: &str) -> Option<&'c Control> {
     controls
         .iter()

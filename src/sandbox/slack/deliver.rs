@@ -120,6 +120,8 @@ pub struct Delivery {
     /// In Socket Mode: where it was sent, and its envelope.
     pub socket: Option<u64>,
     pub envelope_id: Option<String>,
+    /// The answer asked for no retries (`X-Slack-No-Retry`).
+    pub no_retry: bool,
 }
 
 impl Delivery {
@@ -263,6 +265,7 @@ impl SlackWorld {
         let headers =
             signed.headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let started = Instant::now();
+        let mut no_retry = false;
         let (mut status, mut answer) = match (url, self.http()) {
             _ if unsent => (0, "not delivered".to_owned()),
             (None, _) => (0, format!("no address is set for {}", door.name())),
@@ -276,7 +279,11 @@ impl SlackWorld {
                     request = request.header(*name, value);
                 }
                 match request.body(signed.body).send().await {
-                    Ok(response) => (response.status().as_u16(), response.text().await.unwrap_or_default()),
+                    Ok(response) => {
+                        no_retry =
+                            response.headers().get("x-slack-no-retry").is_some_and(|value| value == "1");
+                        (response.status().as_u16(), response.text().await.unwrap_or_default())
+                    }
                     Err(error) => (0, error.without_url().to_string()),
                 }
             }
@@ -296,6 +303,7 @@ impl SlackWorld {
             headers,
             socket: None,
             envelope_id: None,
+            no_retry,
         };
         self.change(|state| state.deliveries.push(delivery.clone()));
         delivery

@@ -42,7 +42,7 @@ const fn method(name: &'static str, tier: (i64, i64), read: bool, scope: Scope) 
     Method { name, per_minute: tier.0, burst: tier.1, read, scope }
 }
 
-static METHODS: [Method; 18] = [
+static METHODS: [Method; 19] = [
     method("apps.connections.open", T3, false, Scope::None),
     method("auth.test", SPECIAL, false, Scope::None),
     method("bots.info", T3, true, Scope::One("users:read")),
@@ -59,6 +59,7 @@ static METHODS: [Method; 18] = [
     method("users.info", T4, true, Scope::One("users:read")),
     method("usergroups.users.list", T2, true, Scope::One("usergroups:read")),
     method("views.open", T4, false, Scope::None),
+    method("views.push", T4, false, Scope::None),
     method("views.update", T4, false, Scope::None),
     method("views.publish", T4, false, Scope::None),
 ];

@@ -15,6 +15,7 @@ mod complaints;
 mod control;
 mod controls;
 mod deliver;
+mod happen;
 pub mod limits;
 mod payload;
 mod press;
@@ -23,9 +24,12 @@ mod render;
 mod response;
 mod sign;
 mod socket;
+mod submit;
 mod switches;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_modals;
 pub mod text;
 mod types;
 pub mod validate;
@@ -33,6 +37,7 @@ mod world;
 
 pub use controls::Input;
 pub use deliver::{ACK, Delivery, Door, Doors, Manner, Warning};
+pub use happen::Happening;
 pub use payload::{PressError, Spot};
 pub use read::Payload;
 pub use sign::{Signing, signature};

@@ -98,10 +98,13 @@ pub(super) fn look(state: &State, user_id: &str, spot: &Spot) -> Result<Seen, Pr
             Ok(Seen { blocks: found.blocks.clone(), team: place.team.clone(), install, user })
         }
         Spot::View { id } => {
+            // Only the modal in front can be reached.
+            let covered =
+                state.views.values().any(|view| view.open && view.previous.as_deref() == Some(id.as_str()));
             let view = state
                 .views
                 .get(id)
-                .filter(|view| view.open && view.user == user_id)
+                .filter(|view| view.open && view.user == user_id && !covered)
                 .ok_or(PressError::Nothing)?;
             let user = state.user(user_id, &view.team).ok_or_else(no_user)?.clone();
             let blocks = view.view["blocks"].as_array().cloned().unwrap_or_default();
@@ -159,7 +162,7 @@ fn action(control: &Control, value: Option<&Value>, now_ms: i64, number: u64) ->
     let element = &control.element;
     let micros = now_ms.saturating_mul(1_000).saturating_add(i64::try_from(number % 1_000).unwrap_or(0));
     let mut action = json!({"type": control.kind(), "action_id": control.action_id(), "block_id": control.block_id, "action_ts": ts(micros)});
-    for key in ["text", "value", "style", "url", "placeholder"] {
+    for key in ["text", "value", "style", "url", "placeholder", "confirm"] {
         if let Some(found) = element.get(key) {
             action[key] = found.clone();
         }

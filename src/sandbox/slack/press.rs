@@ -6,10 +6,11 @@
 
 use super::controls::{self, Input};
 use super::deliver::{Delivery, Door, Manner, form};
+use super::happen::Happening;
 use super::payload::{self, PressError, Spot};
 use super::types::{Ephemeral, Message, Via};
 use super::world::{SlackWorld, State};
-use super::{api, text};
+use super::{api, submit, text};
 use serde_json::{Value, json};
 
 fn first(deliveries: Vec<Delivery>) -> Result<Delivery, PressError> {
@@ -49,6 +50,32 @@ impl SlackWorld {
         let mut payload = self.pressed(user, spot, control)?;
         change(&mut payload);
         Ok(self.deliver_payload(&payload, manner).await)
+    }
+
+    /// The question Slack asks this person before the press counts (the control's `confirm`), if any.
+    pub fn asks_first(&self, user: &str, spot: &Spot, control: &str) -> Result<Option<Value>, PressError> {
+        let state = self.lock();
+        let seen = payload::look(&state, user, spot)?;
+        let found = find(&controls::all(&seen.blocks), control)?;
+        Ok(found.element.get("confirm").cloned())
+    }
+
+    /// Presses a control that asks first, and accepts or cancels the question; a canceled press is
+    /// not sent. [`SlackWorld::press`] accepts without being asked.
+    pub async fn press_asked(
+        &self,
+        user: &str,
+        spot: &Spot,
+        control: &str,
+        accept: bool,
+    ) -> Result<Option<Delivery>, PressError> {
+        if self.asks_first(user, spot, control)?.is_none() {
+            return Err(PressError::Input(format!("{control} asks nothing")));
+        }
+        if !accept {
+            return Ok(None);
+        }
+        first(self.press_raw(user, spot, control, &Manner::default(), |_| {}).await?).map(Some)
     }
 
     /// The payload of a press, not sent: for a press that is on its way while something happens.
@@ -128,6 +155,13 @@ impl SlackWorld {
             if let Some(field) = fields.iter().filter(|field| field.input && !field.optional).find(empty) {
                 return Err(PressError::Required(field.label.clone()));
             }
+            let unfit = fields.iter().filter(|field| field.input).find_map(|field| {
+                submit::unfit(&field.element, &values[&field.block_id][field.action_id()])
+                    .map(|why| format!("{}: {why}", field.label))
+            });
+            if let Some(why) = unfit {
+                return Err(PressError::Input(why));
+            }
         }
         first(self.submit_raw(user, view, &Manner::default(), |_| {}).await?)
     }
@@ -149,7 +183,7 @@ impl SlackWorld {
         change(&mut payload);
         let deliveries = self.deliver_payload(&payload, manner).await;
         if let Some(acked) = deliveries.iter().find(|delivery| delivery.acked()) {
-            self.change(|state| after_submission(state, view, &acked.json(), now_ms));
+            self.change(|state| submit::answered(state, view, acked, now_ms));
         }
         Ok(deliveries)
     }
@@ -203,7 +237,8 @@ impl SlackWorld {
         Ok(deliveries)
     }
 
-    /// Sends an event of this workspace; with `retry`, the headers of a retry.
+    /// Sends an event of this workspace; with `retry`, the headers of a retry. Without, it is noted
+    /// for a retry if nobody takes it.
     pub async fn event(
         &self,
         team: &str,
@@ -212,7 +247,10 @@ impl SlackWorld {
     ) -> Result<Delivery, PressError> {
         let now_ms = self.time.now_ms();
         let body = self.change(|state| payload::event(state, team, event, now_ms))?;
-        first(self.event_again(&body, retry).await)
+        match retry {
+            None => self.tell(&body).await,
+            Some(_) => first(self.event_again(&body, retry).await),
+        }
     }
 
     /// Sends an event body once more, as it is.
@@ -228,38 +266,8 @@ impl SlackWorld {
 
     /// `user` opens the app's Home tab.
     pub async fn open_home(&self, user: &str, team: &str) -> Result<Delivery, PressError> {
-        let channel = format!("D{}", user.get(1..).unwrap_or_default());
-        let event = json!({"type": "app_home_opened", "user": user, "channel": channel, "tab": "home"});
-        self.event(team, &event, None).await
-    }
-}
-
-/// What the answer to a submission does to the view.
-fn after_submission(state: &mut State, id: &str, answer: &Value, now_ms: i64) {
-    let hash = state.next_hash(now_ms);
-    let stored = answer["view"].is_object().then(|| api::store_view(state, answer["view"].clone()));
-    let number = state.serial();
-    let Some(view) = state.views.get_mut(id) else { return };
-    match answer["response_action"].as_str() {
-        Some("errors") => view.errors = answer["errors"].clone(),
-        Some("update") => {
-            if let Some(stored) = stored {
-                (view.view, view.hash, view.errors) = (stored, hash, json!({}));
-            }
-        }
-        Some("push") => {
-            if let Some(stored) = stored {
-                let mut pushed = view.clone();
-                pushed.id = format!("V{number:06}");
-                (pushed.view, pushed.hash, pushed.errors) = (stored, hash, json!({}));
-                state.views.insert(pushed.id.clone(), pushed);
-            }
-        }
-        Some("clear") => {
-            let root = view.root.clone();
-            state.views.values_mut().filter(|view| view.root == root).for_each(|view| view.open = false);
-        }
-        _ => view.open = false,
+        let (team, user) = (team.to_owned(), user.to_owned());
+        self.happens(&Happening::AppHomeOpened { team, user, tab: "home".into() }).await
     }
 }
 

@@ -56,6 +56,13 @@ impl SlackWorld {
         private.chain(direct.map(|message| render::message(&state, &message.text, &message.blocks))).collect()
     }
 
+    /// The modal `user` has in front of them.
+    pub fn front_modal(&self, user: &str) -> Option<View> {
+        let open = self.modals(user);
+        let covered = |view: &View| open.iter().any(|other| other.previous.as_deref() == Some(&view.id));
+        open.iter().rev().find(|view| !covered(view)).cloned()
+    }
+
     /// Modals `user` has open, oldest first.
     pub fn modals(&self, user: &str) -> Vec<View> {
         let state = self.lock();

@@ -55,6 +55,8 @@ pub struct Switches {
     pub history_scopes: bool,
     /// Sends an interaction once more when its acknowledgement failed.
     pub interactive_redelivery: bool,
+    /// An event that was not acknowledged is sent again (at once, after a minute, after five).
+    pub event_retries: bool,
     /// Deliveries go over WebSockets that the app opens; the doors are unused then.
     pub socket_mode: bool,
     /// `apps.connections.open`: the tier of the official SDK's data (one a minute), not the
@@ -80,6 +82,7 @@ impl Default for Switches {
             scarce_history: false,
             history_scopes: true,
             interactive_redelivery: false,
+            event_retries: true,
             socket_mode: false,
             scarce_connections: true,
             bare_frames: false,

@@ -66,12 +66,12 @@ impl Api {
 }
 
 /// What reached the app: path, headers, body.
-type Inbox = Arc<Mutex<Vec<(String, HeaderMap, Bytes)>>>;
+pub(super) type Inbox = Arc<Mutex<Vec<(String, HeaderMap, Bytes)>>>;
 
 #[derive(Clone)]
-struct App {
-    inbox: Inbox,
-    answer: Arc<Mutex<(u16, String)>>,
+pub(super) struct App {
+    pub(super) inbox: Inbox,
+    pub(super) answer: Arc<Mutex<(u16, String)>>,
 }
 
 async fn inbound(
@@ -90,7 +90,7 @@ pub(super) async fn served(world: &Arc<SlackWorld>, test: impl AsyncFnOnce(&Api)
     served_with_app(world, async |api, _| test(api).await).await;
 }
 
-async fn served_with_app(world: &Arc<SlackWorld>, test: impl AsyncFnOnce(&Api, &App)) {
+pub(super) async fn served_with_app(world: &Arc<SlackWorld>, test: impl AsyncFnOnce(&Api, &App)) {
     crate::net::init();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let root = format!("http://{}", listener.local_addr().unwrap());

@@ -333,6 +333,8 @@ pub struct View {
     pub user: String,
     pub team: String,
     pub root: String,
+    /// The view it was pushed onto.
+    pub previous: Option<String>,
     /// `modal` or `home`.
     pub surface: String,
     /// The view as sent, in the stored form.

@@ -6,6 +6,7 @@
 //! of the recorded requests is that order.
 
 use super::deliver::{Delivery, Doors, Warning};
+use super::happen::Retry;
 use super::limits::{Pace, Rates};
 use super::socket::Sockets;
 use super::switches::Switches;
@@ -67,6 +68,11 @@ pub(super) struct State {
     pub(super) forgotten: u64,
     pub(super) deliveries: Vec<Delivery>,
     pub(super) warnings: Vec<Warning>,
+    /// Answers of the app that Slack could do nothing with.
+    pub(super) breaches: Vec<String>,
+    pub(super) retries: Vec<Retry>,
+    /// Threads closed to replies: (channel, root).
+    pub(super) locked_threads: BTreeSet<(String, String)>,
     /// What each person has filled in: (user, message or view) → block_id → action_id → value.
     pub(super) filled: BTreeMap<(String, String), Map<String, Value>>,
     pub(super) rates: Rates,
@@ -136,6 +142,28 @@ impl State {
         self.installs.values().find(|install| install.key() == key)
     }
 
+    pub(super) fn set_archived(&mut self, id: &str, archived: bool) {
+        let bots: Vec<String> = self.installs.values().map(|install| install.bot_user.clone()).collect();
+        if let Some(channel) = self.channels.get_mut(id) {
+            channel.archived = archived;
+            if archived {
+                channel.members.retain(|member| !bots.contains(member));
+            }
+        }
+    }
+
+    pub(super) fn move_channel(&mut self, old: &str, new: &str) {
+        if let Some(mut channel) = self.channels.remove(old) {
+            channel.id = new.into();
+            self.channels.insert(new.into(), channel);
+        }
+        let mut moved = self.messages.remove(old).unwrap_or_default();
+        for message in moved.values_mut() {
+            message.channel = new.into();
+        }
+        self.messages.insert(new.into(), moved);
+    }
+
     fn set_app_token(&mut self, token: &str, scopes: &[&str]) {
         if scopes.is_empty() {
             self.app_tokens.remove(token);
@@ -188,6 +216,9 @@ impl SlackWorld {
                 forgotten: 0,
                 deliveries: Vec::new(),
                 warnings: Vec::new(),
+                breaches: Vec::new(),
+                retries: Vec::new(),
+                locked_threads: BTreeSet::new(),
                 filled: BTreeMap::new(),
                 rates: Rates::default(),
                 switches: Switches::default(),
@@ -281,34 +312,23 @@ impl SlackWorld {
 
     /// Archives a channel, which puts the bots out of it.
     pub fn archive(&self, id: &str) {
-        self.change(|state| {
-            let bots: Vec<String> = state.installs.values().map(|install| install.bot_user.clone()).collect();
-            if let Some(channel) = state.channels.get_mut(id) {
-                channel.archived = true;
-                channel.members.retain(|member| !bots.contains(member));
-            }
-        });
+        self.change(|state| state.set_archived(id, true));
     }
 
     /// Takes a channel out of the archive; the bots do not come back by themselves.
     pub fn unarchive(&self, id: &str) {
-        self.edit_channel(id, |channel| channel.archived = false);
+        self.change(|state| state.set_archived(id, false));
     }
 
     /// Gives a channel a new id, as Slack does when its kind changes; messages move along and the
     /// old id is unknown.
     pub fn migrate_channel(&self, old: &str, new: &str) {
-        self.change(|state| {
-            if let Some(mut channel) = state.channels.remove(old) {
-                channel.id = new.into();
-                state.channels.insert(new.into(), channel);
-            }
-            let mut moved = state.messages.remove(old).unwrap_or_default();
-            for message in moved.values_mut() {
-                message.channel = new.into();
-            }
-            state.messages.insert(new.into(), moved);
-        });
+        self.change(|state| state.move_channel(old, new));
+    }
+
+    /// Closes a thread to replies.
+    pub fn lock_thread(&self, channel: &str, ts: &str) {
+        self.change(|state| state.locked_threads.insert((channel.into(), ts.into())));
     }
 
     /// Drops the recorded requests and deliveries and what has run out of time; for long runs.
@@ -319,6 +339,7 @@ impl SlackWorld {
             state.requests.clear();
             state.deliveries.clear();
             state.warnings.clear();
+            state.breaches.clear();
             state.sockets.forget();
             state.triggers.retain(|_, trigger| trigger.made_ms > old);
             state.responds.retain(|_, respond| respond.made_ms > old);

@@ -173,6 +173,46 @@ impl A2aSdkServer {
     }
 }
 
+/// An app made with `@slack/bolt`; what it does is in `bolt_app.mjs`.
+#[derive(Debug)]
+pub(crate) struct BoltApp {
+    judge: Judge,
+    /// Where it takes deliveries over HTTP; 0 in Socket Mode.
+    pub(crate) port: u16,
+}
+
+impl BoltApp {
+    /// `api`: base address of the Web API; `mode`: `http` or `socket`. Posts its card to `channel`.
+    pub(crate) fn start(api: &str, mode: &str, channel: &str) -> Self {
+        let mut judge = Judge::start(node("bolt_app.mjs").args([api, mode, channel]));
+        let ready = judge.line();
+        let port = ready.trim_end().strip_prefix("ready ").and_then(|port| port.parse().ok());
+        Self { judge, port: port.unwrap_or_else(|| panic!("the Bolt app said {ready:?}")) }
+    }
+
+    /// What it has seen and done so far.
+    pub(crate) fn seen(&mut self) -> Vec<String> {
+        serde_json::from_value(self.judge.ask(&"seen".into())).unwrap()
+    }
+}
+
+/// The Slack of `emulate`; what is in it stands in `emulate.mjs`.
+#[derive(Debug)]
+pub(crate) struct Emulate {
+    _judge: Judge,
+    /// Base address of its Web API.
+    pub(crate) api: String,
+}
+
+impl Emulate {
+    pub(crate) fn start() -> Self {
+        let mut judge = Judge::start(&mut node("emulate.mjs"));
+        let ready = judge.line();
+        let api = ready.trim_end().strip_prefix("ready ");
+        Self { api: api.unwrap_or_else(|| panic!("emulate said {ready:?}")).into(), _judge: judge }
+    }
+}
+
 /// A Node.js script of `tests/outside/node`.
 pub(crate) fn node(script: &str) -> Command {
     with_node(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outside/node").join(script))
@@ -183,11 +223,13 @@ pub(crate) fn browser(script: &str) -> Command {
     with_node(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(script))
 }
 
-/// Node.js with playwright-core and Debian's Chromium at hand.
+/// Node.js with the packages of `tests/outside/node` and Debian's Chromium at hand.
 fn with_node(script: &Path) -> Command {
-    let packages =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outside/node/node_modules/playwright-core");
-    assert!(packages.exists(), "{} is missing: run scripts/setup", packages.display());
+    for package in ["playwright-core", "@slack/bolt", "emulate"] {
+        let folder =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outside/node/node_modules").join(package);
+        assert!(folder.exists(), "{} is missing: run scripts/setup", folder.display());
+    }
     let mut command = Command::new("node");
     command.arg(script).stdin(Stdio::null());
     command

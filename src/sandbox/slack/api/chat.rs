@@ -180,6 +180,9 @@ fn may_write(state: &State, call: &Call<'_>, channel: &Channel) -> Result<(), Re
 fn thread(state: &State, channel: &str, thread_ts: Option<&str>) -> Result<Option<String>, Refusal> {
     let Some(thread_ts) = thread_ts else { return Ok(None) };
     match state.message(channel, thread_ts) {
+        Some(root) if state.locked_threads.contains(&(channel.to_owned(), root.ts.clone())) => {
+            Err(Refusal::new("restricted_action_thread_locked"))
+        }
         Some(root) if !root.deleted => Ok(Some(root.thread_ts.clone().unwrap_or_else(|| root.ts.clone()))),
         _ => Err(Refusal::new("cannot_reply_to_message")),
     }
@@ -307,9 +310,12 @@ pub(super) fn permalink(state: &mut State, call: &Call<'_>) -> Answer {
     let (id, ts) = (call.need("channel")?, call.need("message_ts")?);
     let to = channel(state, call, id)?;
     let domain = state.teams.get(&to.team).map_or("acme", |team| team.domain.as_str());
-    if state.message(id, ts).is_none_or(|message| message.deleted) {
+    let Some(message) = state.message(id, ts).filter(|message| !message.deleted) else {
         return Err(Refusal::new("message_not_found"));
+    };
+    let mut permalink = format!("https://{domain}.slack.com/archives/{id}/p{}", ts.replace('.', ""));
+    if let Some(root) = &message.thread_ts {
+        permalink = format!("{permalink}?thread_ts={root}&cid={id}");
     }
-    let permalink = format!("https://{domain}.slack.com/archives/{id}/p{}", ts.replace('.', ""));
     Ok(json!({"channel": id, "permalink": permalink}))
 }

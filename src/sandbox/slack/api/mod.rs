@@ -14,7 +14,7 @@ mod views;
 
 pub(super) use chat::{filled_in, shown};
 pub(super) use serve::{routes, struck};
-pub(super) use views::{shown as shown_view, store as store_view};
+pub(super) use views::{MOST_STACKED, shown as shown_view, store as store_view};
 
 use super::limits::{self, Method, Scope, TooMany};
 use super::types::{Channel, ChannelKind, Install, TokenState};
@@ -169,6 +169,7 @@ fn carry_out(state: &mut State, call: &Call<'_>) -> Answer {
         "conversations.history" => conversations::history(state, call),
         "conversations.replies" => conversations::replies(state, call),
         "views.open" => views::open(state, call),
+        "views.push" => views::push(state, call),
         "views.update" => views::update(state, call),
         "views.publish" => views::publish(state, call),
         _ => Err(Refusal::new("unknown_method")),

@@ -1,4 +1,5 @@
-//! `views.*`: modals opened by a trigger, updated under their hash, and App Homes.
+//! `views.*`: modals opened by a trigger and pushed onto each other, updated under their hash, and
+//! App Homes.
 
 use super::{Answer, Call, Refusal};
 use crate::sandbox::slack::text;
@@ -9,6 +10,8 @@ use serde_json::{Value, json};
 
 /// A trigger lives this long by Slack's clock.
 const TRIGGER_MS: i64 = 3_000;
+/// So many modals may stand on each other.
+pub(crate) const MOST_STACKED: usize = 3;
 
 /// The `view` argument, checked; `kind` is `modal` or `home`.
 fn given(state: &State, call: &Call<'_>, kind: &str) -> Result<Value, Refusal> {
@@ -46,7 +49,7 @@ pub(crate) fn shown(state: &State, view: &View) -> Value {
     body["team_id"] = view.team.clone().into();
     body["hash"] = view.hash.clone().into();
     body["root_view_id"] = view.root.clone().into();
-    body["previous_view_id"] = Value::Null;
+    body["previous_view_id"] = view.previous.clone().into();
     let install = state.install_by_key(&view.install);
     body["app_id"] = state.app_id.clone().into();
     body["bot_id"] = install.map(|install| install.bot_id.clone()).into();
@@ -66,9 +69,9 @@ fn check_external_id(state: &State, view: &Value, but: &str) -> Result<(), Refus
     if taken { Err(Refusal::new("duplicate_external_id")) } else { Ok(()) }
 }
 
-pub(super) fn open(state: &mut State, call: &Call<'_>) -> Answer {
+/// Uses up the trigger of a call; its user and workspace.
+fn triggered(state: &mut State, call: &Call<'_>) -> Result<(String, String), Refusal> {
     let id = call.need("trigger_id")?.to_owned();
-    let view = given(state, call, "modal")?;
     let Some(trigger) = state.triggers.get_mut(&id).filter(|trigger| trigger.install == call.install.key())
     else {
         return Err(Refusal::new("invalid_trigger_id"));
@@ -80,11 +83,37 @@ pub(super) fn open(state: &mut State, call: &Call<'_>) -> Answer {
         return Err(Refusal::new("expired_trigger_id"));
     }
     trigger.used = true;
-    let (user, team) = (trigger.user.clone(), trigger.team.clone());
+    Ok((trigger.user.clone(), trigger.team.clone()))
+}
+
+pub(super) fn open(state: &mut State, call: &Call<'_>) -> Answer {
+    call.need("trigger_id")?;
+    let view = given(state, call, "modal")?;
+    let (user, team) = triggered(state, call)?;
     check_external_id(state, &view, "")?;
     let opened = make(state, call, user, team, "modal", view);
     let body = json!({"view": shown(state, &opened)});
     state.views.insert(opened.id.clone(), opened);
+    Ok(body)
+}
+
+/// Onto the modal that the person of the trigger has in front of them.
+pub(super) fn push(state: &mut State, call: &Call<'_>) -> Answer {
+    call.need("trigger_id")?;
+    let view = given(state, call, "modal")?;
+    let (user, team) = triggered(state, call)?;
+    check_external_id(state, &view, "")?;
+    let Some(top) = state.top_modal(&user, call.install.key()).cloned() else {
+        return Err(Refusal::new("not_found"));
+    };
+    let stacked = state.views.values().filter(|view| view.open && view.root == top.root).count();
+    if stacked >= MOST_STACKED {
+        return Err(Refusal::new("push_limit_reached"));
+    }
+    let mut pushed = make(state, call, user, team, "modal", view);
+    (pushed.root, pushed.previous) = (top.root, Some(top.id));
+    let body = json!({"view": shown(state, &pushed)});
+    state.views.insert(pushed.id.clone(), pushed);
     Ok(body)
 }
 
@@ -94,6 +123,7 @@ fn make(state: &mut State, call: &Call<'_>, user: String, team: String, surface:
     View {
         hash: state.next_hash(call.now_ms),
         root: id.clone(),
+        previous: None,
         id,
         user,
         team,

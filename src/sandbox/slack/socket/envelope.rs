@@ -176,6 +176,7 @@ impl SlackWorld {
             headers: Vec::new(),
             socket,
             envelope_id,
+            no_retry: false,
         };
         self.change(|state| state.deliveries.push(delivery.clone()));
         delivery
