@@ -1,9 +1,14 @@
 //! A person with a browser (headless Chromium) clicks through the demo that the real binary serves, at
 //! desktop and at phone width. Screenshots are left in `target/screenshots`.
 
-use crate::world::outside::browser;
+use crate::world::outside::{BoltApp, browser};
+use countersign::net;
+use countersign::sandbox::company::RELEASES;
+use countersign::sandbox::serve::{Options, SandboxServer};
+use countersign::sandbox::time::Time;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use tokio_util::sync::CancellationToken;
 
 /// The demo, ended with the test however it goes.
 struct Demo(Child);
@@ -32,10 +37,37 @@ fn the_demo_works_for_a_person_with_a_browser() {
         .find_map(|line| line.split("open ").nth(1).map(ToOwned::to_owned))
         .expect("the demo prints its one address");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/target/screenshots");
-    let output = browser("demo.mjs").args([url.trim(), folder]).output().unwrap();
+    worked(&browser("demo.mjs").args([url.trim(), folder]).output().unwrap(), "demo works");
+}
+
+/// The page with an app of other hands behind it: modals, commands, App Home.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_shows_modals_fields_and_app_home() {
+    net::init();
+    let options = Options { time: Time::System, agent: false };
+    let server = SandboxServer::bind("127.0.0.1:0".parse().unwrap(), options).await.unwrap();
+    let (url, token) = (server.url(), server.secret("DEMO_SLACK_BOT_TOKEN").unwrap());
+    server.slack.app_token("xapp-of-the-page", &["connections:write"]);
+    server.slack.switch(|switches| switches.socket_mode = true);
+    let slack = std::sync::Arc::clone(&server.slack);
+    let stop = CancellationToken::new();
+    let _stops = stop.clone().drop_guard();
+    #[expect(clippy::disallowed_methods, reason = "a server beside the test, stopped at its end")]
+    tokio::spawn(server.run(stop));
+    let api = format!("{url}/slack/api");
+    let _app = BoltApp::start_with(&[&api, "socket", RELEASES, &token, "xapp-of-the-page"]);
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/target/screenshots");
+    let walk =
+        tokio::task::spawn_blocking(move || browser("modals.mjs").args([&url, folder]).output().unwrap());
+    worked(&walk.await.unwrap(), "modals work");
+    assert!(slack.warnings().is_empty(), "{:?}", slack.warnings());
+    assert!(slack.envelopes().iter().any(|one| one.payload["type"] == "view_closed"));
+}
+
+fn worked(output: &Output, word: &str) {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && said.contains("demo works"),
+        output.status.success() && said.contains(word),
         "{said}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );

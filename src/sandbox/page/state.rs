@@ -39,10 +39,14 @@ pub(super) fn seen_by(page: &Page, user: &str) -> Option<Value> {
         .collect();
     let channel_names: Map<String, Value> =
         channels.iter().map(|channel| (channel.id.clone(), channel.name.clone().into())).collect();
-    let modal = page.slack.front_modal(user).map(|view| {
-        json!({"id": view.id, "hash": view.hash, "view": view.view, "errors": view.errors})
-    });
-    let home = page.slack.home(user).map(|view| json!({"id": view.id, "hash": view.hash, "blocks": view.view["blocks"]}));
+    let modal = page
+        .slack
+        .front_modal(user)
+        .map(|view| json!({"id": view.id, "hash": view.hash, "view": view.view, "errors": view.errors}));
+    let home = page
+        .slack
+        .home(user)
+        .map(|view| json!({"id": view.id, "hash": view.hash, "blocks": view.view["blocks"]}));
     Some(json!({"me": user, "people": people, "names": names, "channels": channel_names, "places": places,
         "modal": modal, "home": home, "tasks": tasks(page)}))
 }

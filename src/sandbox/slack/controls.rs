@@ -38,10 +38,7 @@ impl Control {
     fn is(&self, wanted: &str) -> bool {
         let id = self.action_id();
         let in_block = wanted.strip_prefix(&self.block_id).and_then(|rest| rest.strip_prefix('/'));
-        self.label == wanted
-            || id == wanted
-            || id.split(':').next() == Some(wanted)
-            || in_block == Some(id)
+        self.label == wanted || id == wanted || id.split(':').next() == Some(wanted) || in_block == Some(id)
     }
 }
 

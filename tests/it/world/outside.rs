@@ -184,7 +184,12 @@ pub(crate) struct BoltApp {
 impl BoltApp {
     /// `api`: base address of the Web API; `mode`: `http` or `socket`. Posts its card to `channel`.
     pub(crate) fn start(api: &str, mode: &str, channel: &str) -> Self {
-        let mut judge = Judge::start(node("bolt_app.mjs").args([api, mode, channel]));
+        Self::start_with(&[api, mode, channel])
+    }
+
+    /// The same with a bot token and an app-level token of its own behind these.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        let mut judge = Judge::start(node("bolt_app.mjs").args(arguments));
         let ready = judge.line();
         let port = ready.trim_end().strip_prefix("ready ").and_then(|port| port.parse().ok());
         Self { judge, port: port.unwrap_or_else(|| panic!("the Bolt app said {ready:?}")) }

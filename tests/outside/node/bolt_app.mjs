@@ -1,23 +1,25 @@
 // An app made with @slack/bolt, which nobody here wrote, against the Slack stand-in.
 //
-//   node bolt_app.mjs <base address of the Web API> http|socket <channel>
+//   node bolt_app.mjs <base address of the Web API> http|socket <channel> [<bot token> <app token>]
 //
 // Over HTTP it takes deliveries of all kinds at `/slack/events`. It posts a card, opens a modal at a press, checks what
-// is submitted, edits the card, answers `/bolt`, and publishes an App Home whose button changes it. Prints
+// is submitted, edits the card, answers `/bolt` (`/bolt card` posts one more), and publishes an App Home whose button changes it. Prints
 // `ready <port, or 0>`; answers each line with what it has seen so far; ends with its standard input.
 
 import { createInterface } from 'node:readline';
 import bolt from '@slack/bolt';
 
-const [api, mode, channel] = process.argv.slice(2);
+const [
+  api, mode, channel, token = 'xoxb-sandbox-acme', appToken = 'xapp-sandbox-countersign',
+] = process.argv.slice(2);
 const seen = [];
 const common = {
-  token: 'xoxb-sandbox-acme',
+  token,
   logLevel: bolt.LogLevel.ERROR,
   clientOptions: { slackApiUrl: `${api}/` },
 };
 const app = mode === 'socket'
-  ? new bolt.App({ ...common, socketMode: true, appToken: 'xapp-sandbox-countersign' })
+  ? new bolt.App({ ...common, socketMode: true, appToken })
   : new bolt.App({ ...common, signingSecret: 'countersign-test-secret' });
 
 const plain = (text) => ({ type: 'plain_text', text });
@@ -36,6 +38,17 @@ const home = (text) => ({
     { type: 'actions', elements: [{ type: 'button', action_id: 'again', text: plain('Again') }] },
   ],
 });
+
+async function card() {
+  const posted = await app.client.chat.postMessage({
+    channel, text: 'Approval needed',
+    blocks: [
+      { type: 'section', text: plain('Deploy R&D <eu>?') },
+      { type: 'actions', elements: [{ type: 'button', style: 'danger', action_id: 'deny', value: 'k1', text: plain('Deny…') }] },
+    ],
+  });
+  seen.push(`posted ${posted.ok}`);
+}
 
 app.action('deny', async ({ ack, body, client }) => {
   await ack();
@@ -67,6 +80,7 @@ app.command('/bolt', async ({ ack, command, respond }) => {
   await ack({ response_type: 'ephemeral', text: `You said ${command.text}` });
   await respond({ response_type: 'ephemeral', text: 'And later this.' });
   seen.push(`command ${command.text}`);
+  if (command.text === 'card') await card();
 });
 app.event('app_home_opened', async ({ event, client }) => {
   const published = await client.views.publish({ user_id: event.user, view: home('Nothing is open.') });
@@ -83,14 +97,7 @@ app.error(async (error) => {
 });
 
 const started = await app.start(0);
-const posted = await app.client.chat.postMessage({
-  channel, text: 'Approval needed',
-  blocks: [
-    { type: 'section', text: plain('Deploy R&D <eu>?') },
-    { type: 'actions', elements: [{ type: 'button', style: 'danger', action_id: 'deny', value: 'k1', text: plain('Deny…') }] },
-  ],
-});
-seen.push(`posted ${posted.ok}`);
+await card();
 const lines = createInterface({ input: process.stdin });
 lines.on('line', () => console.log(JSON.stringify(seen)));
 lines.on('close', () => process.exit(0));
