@@ -4,7 +4,9 @@
 //! live in this process; the service is a child that dies by SIGKILL and starts again on its database.
 
 use crate::world::database::{Backend, Database};
-use crate::world::story::{DANA, RELEASES, WATCH_TOKEN, Wants, config, env, serve};
+use crate::world::story::{
+    DANA, Ground, Inbound, POSTGRES, RELEASES, SOCKETS, SQLITE, WATCH_TOKEN, Wants, config, env, serve,
+};
 use countersign::domain::clock::Millis;
 use countersign::domain::ids::InteractionId;
 use countersign::domain::interaction::State as Phase;
@@ -31,7 +33,7 @@ use tokio::net::TcpListener;
 use uuid::Uuid;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_countersign");
-pub(crate) const SECRETS: [&str; 4] = ["OPERATOR", "WATCH", "BOT", "SIGNING"];
+pub(crate) const SECRETS: [&str; 5] = ["OPERATOR", "WATCH", "BOT", "SIGNING", "APP"];
 
 /// A small generator: the run is repeated by its seed, as far as the machine's timing allows.
 pub(crate) struct Dice(pub(crate) u64);
@@ -71,10 +73,12 @@ pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> tokio::t
 }
 
 impl Rig {
-    pub(crate) async fn new(on: Backend) -> Self {
+    pub(crate) async fn new(on: impl Into<Ground>) -> Self {
+        let Ground { backend: on, inbound } = on.into();
         net::init();
         let slack = SlackWorld::acme(Time::System);
         slack.pace(100_000);
+        slack.switch(|switches| switches.socket_mode = inbound == Inbound::Socket);
         let a2a = A2aWorld::new(Setup { keep_requests: 200_000, ..Setup::default() });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let sandbox = listener.local_addr().unwrap();
@@ -88,7 +92,8 @@ impl Rig {
         slack.set_app_url(&format!("http://{address}"));
         let folder = tempfile::tempdir().unwrap();
         let database = on.fresh().await;
-        let wants = Wants { runtime: "poll = \"150ms\"", slack: "pace = 100000", ..Wants::default() };
+        let wants =
+            Wants { runtime: "poll = \"150ms\"", slack: "pace = 100000", inbound, ..Wants::default() };
         let text = config(&wants, sandbox, address, database.url(), &folder);
         let parsed = countersign::config::Config::parse(&text, &env).unwrap();
         let key_file = countersign::cli::service::key_file(&parsed);
@@ -251,7 +256,7 @@ pub(crate) fn number(name: &str, default: u64) -> u64 {
 
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_at_random_moments(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn killed_at_random_moments(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let fresh = u64::from(std::process::id()) ^ Time::System.now_ms().unsigned_abs();
     let seed = number("CRASH_SEED", fresh).max(1);
     let kills = number("CRASH_KILLS", 6);
@@ -278,7 +283,7 @@ async fn killed_at_random_moments(#[values(Backend::Sqlite, Backend::Postgres)] 
         }
         // When it dies is what the seed chooses.
         // On PostgreSQL watching moves when the dead one's lease runs out, so lives are longer there.
-        let longest = if on == Backend::Sqlite { 1200 } else { 14_000 };
+        let longest = if on.backend == Backend::Sqlite { 1200 } else { 14_000 };
         tokio::time::sleep(Duration::from_millis(150 + dice.roll(longest))).await;
         rig.kill();
         rig.start();
@@ -291,7 +296,7 @@ async fn killed_at_random_moments(#[values(Backend::Sqlite, Backend::Postgres)] 
     rig.slack.faults().clear();
     rig.a2a.faults().clear();
     at_rest(&rig).await;
-    check(&rig, &counts, kills, seed, on).await;
+    check(&rig, &counts, kills, seed, on.backend).await;
 }
 
 /// Waits until nothing is due any more: posts of unknown outcome take the longest.

@@ -1,7 +1,6 @@
 //! One approval the whole way, and what may come between.
 
-use crate::world::database::Backend;
-use crate::world::story::{DANA, KIM, OPS, RELEASES, Story, Wants};
+use crate::world::story::{DANA, Ground, KIM, OPS, POSTGRES, RELEASES, SOCKETS, SQLITE, Story, Wants};
 use countersign::sandbox::a2a::{self, Elsewhere, Foreign, State};
 use rstest::rstest;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use std::time::Duration;
 #[rstest]
 #[tokio::test]
 async fn an_approval_goes_the_whole_way(
-    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+    #[values(SQLITE, POSTGRES, SOCKETS)] on: Ground,
     #[values(Foreign::Allowed, Foreign::NotFound)] foreign: Foreign,
 ) {
     let story = Story::with(on, Wants { foreign, ..Wants::default() }).await;
@@ -45,7 +44,7 @@ async fn an_approval_goes_the_whole_way(
 /// A2A case 15: a denial ends the held call, and the card says who denied.
 #[rstest]
 #[tokio::test]
-async fn a_denial_is_delivered(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn a_denial_is_delivered(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
     story.presses("U0KIM", &card, "Deny").await;
@@ -59,9 +58,7 @@ async fn a_denial_is_delivered(#[values(Backend::Sqlite, Backend::Postgres)] on:
 /// owner can still answer.
 #[rstest]
 #[tokio::test]
-async fn a_runtime_that_lets_only_the_owner_answer(
-    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
-) {
+async fn a_runtime_that_lets_only_the_owner_answer(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::with(on, Wants { foreign: Foreign::NotFound, ..Wants::default() }).await;
     let (ask, card) = story.asked("deploy_service").await;
     story.presses("U0KIM", &card, "Approve").await;
@@ -82,7 +79,7 @@ async fn a_runtime_that_lets_only_the_owner_answer(
 /// Slack case 41.
 #[rstest]
 #[tokio::test]
-async fn two_people_press_at_once(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn two_people_press_at_once(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
     let (first, second) =
@@ -100,7 +97,7 @@ async fn two_people_press_at_once(#[values(Backend::Sqlite, Backend::Postgres)] 
 /// The same click delivered twice, and the same person pressing again: one answer. Slack cases 5, 41.
 #[rstest]
 #[tokio::test]
-async fn the_same_click_twice(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn the_same_click_twice(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
     let spot = countersign::sandbox::slack::Spot::message(RELEASES, &card.ts);
@@ -119,7 +116,7 @@ async fn the_same_click_twice(#[values(Backend::Sqlite, Backend::Postgres)] on: 
 /// The task is canceled while a click is under way: nothing is approved, the card says canceled.
 #[rstest]
 #[tokio::test]
-async fn canceled_while_a_click_is_under_way(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn canceled_while_a_click_is_under_way(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
     story.presses("U0DANA", &card, "Approve").await;
@@ -143,7 +140,7 @@ async fn canceled_while_a_click_is_under_way(#[values(Backend::Sqlite, Backend::
 async fn an_end_without_a_click(
     #[case] end: State,
     #[case] word: &str,
-    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+    #[values(SQLITE, POSTGRES, SOCKETS)] on: Ground,
 ) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
@@ -159,7 +156,7 @@ async fn an_end_without_a_click(
 /// A2A case 30: answered in the product, then pressed: told so, not shown as the clicker's.
 #[rstest]
 #[tokio::test]
-async fn answered_in_the_product_first(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn answered_in_the_product_first(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
     let elsewhere = Elsewhere {
@@ -181,7 +178,7 @@ async fn answered_in_the_product_first(#[values(Backend::Sqlite, Backend::Postgr
 /// A2A case 48: answered, and it pauses at once for the next thing: the first card ends, a second comes.
 #[rstest]
 #[tokio::test]
-async fn one_after_another(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn one_after_another(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let mut open = a2a::Open::new(DANA, a2a::Ask::approval("ci", "first"));
     open.queue = vec![a2a::Ask::approval("ci", "second")];
@@ -203,7 +200,7 @@ async fn one_after_another(#[values(Backend::Sqlite, Backend::Postgres)] on: Bac
 /// Two places, one interaction: both cards end alike.
 #[rstest]
 #[tokio::test]
-async fn every_copy_is_edited(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn every_copy_is_edited(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("both").await;
     let other = story.card(OPS);

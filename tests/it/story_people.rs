@@ -1,7 +1,6 @@
 //! Who may answer, and what everybody else is told.
 
-use crate::world::database::Backend;
-use crate::world::story::{DANA, KIM, RELEASES, Story, Wants};
+use crate::world::story::{DANA, Ground, KIM, POSTGRES, RELEASES, SOCKETS, SQLITE, Story, Wants};
 use countersign::sandbox::faults::{Fault, Rule};
 use countersign::sandbox::slack::{Manner, Spot};
 use rstest::rstest;
@@ -10,7 +9,7 @@ use std::time::Duration;
 /// Slack case 49, first part: an unlinked clicker is told privately what to do; nothing is sent.
 #[rstest]
 #[tokio::test]
-async fn an_unlinked_clicker_is_told_what_to_do(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn an_unlinked_clicker_is_told_what_to_do(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
     story.presses("U0SAM", &card, "Approve").await;
@@ -37,7 +36,7 @@ async fn an_unlinked_clicker_is_told_what_to_do(#[values(Backend::Sqlite, Backen
 #[case("U0INVITED")]
 #[case("U0STRANGER")]
 #[tokio::test]
-async fn never_answers(#[case] user: &str, #[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn never_answers(#[case] user: &str, #[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
     // Not everybody can see the channel: the press is made by hand as theirs.
@@ -60,7 +59,7 @@ async fn never_answers(#[case] user: &str, #[values(Backend::Sqlite, Backend::Po
 /// Default deny: a route without approvers allows nobody.
 #[rstest]
 #[tokio::test]
-async fn a_route_without_approvers(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn a_route_without_approvers(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("lonely").await;
     story.presses("U0DANA", &card, "Approve").await;
@@ -73,7 +72,7 @@ async fn a_route_without_approvers(#[values(Backend::Sqlite, Backend::Postgres)]
 /// Slack case 53: what cannot be checked is not allowed, and not refused as forbidden: try again.
 #[rstest]
 #[tokio::test]
-async fn could_not_be_checked(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn could_not_be_checked(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
     story
@@ -97,7 +96,7 @@ async fn could_not_be_checked(#[values(Backend::Sqlite, Backend::Postgres)] on: 
 /// Two approvals: votes are shown with names, `Withdraw` takes one's own back, the last vote answers.
 #[rstest]
 #[tokio::test]
-async fn two_of_two(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn two_of_two(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("delete_everything").await;
     story.presses("U0DANA", &card, "Approve").await;
@@ -131,7 +130,7 @@ async fn two_of_two(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
 /// One denial denies, whatever votes there are.
 #[rstest]
 #[tokio::test]
-async fn one_denial_denies(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn one_denial_denies(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("delete_everything").await;
     story.presses("U0DANA", &card, "Approve").await;
@@ -145,7 +144,7 @@ async fn one_denial_denies(#[values(Backend::Sqlite, Backend::Postgres)] on: Bac
 /// Every voter is checked again at the last vote: one who lost the right does not count any more.
 #[rstest]
 #[tokio::test]
-async fn an_earlier_voter_lost_the_right(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn an_earlier_voter_lost_the_right(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let mut story = Story::begin(on).await;
     let (ask, card) = story.asked("delete_everything").await;
     story.presses("U0DANA", &card, "Approve").await;
@@ -165,7 +164,7 @@ async fn an_earlier_voter_lost_the_right(#[values(Backend::Sqlite, Backend::Post
 /// `self_approval = false` where the owner is not known: could not be checked.
 #[rstest]
 #[tokio::test]
-async fn self_approval_with_an_unknown_owner(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn self_approval_with_an_unknown_owner(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("four_eyes").await;
     story.presses("U0KIM", &card, "Approve").await;
@@ -179,7 +178,7 @@ async fn self_approval_with_an_unknown_owner(#[values(Backend::Sqlite, Backend::
 /// `self_approval = false` with an owner known by `watch_as`: the owner is refused, another approver answers.
 #[rstest]
 #[tokio::test]
-async fn self_approval_with_a_known_owner(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn self_approval_with_a_known_owner(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let wants = Wants { runtime: "watch_as = [\"dana@example.com\"]", ..Wants::default() };
     let story = Story::with(on, wants).await;
     let (ask, card) = story.asked("four_eyes").await;
@@ -196,7 +195,7 @@ async fn self_approval_with_a_known_owner(#[values(Backend::Sqlite, Backend::Pos
 /// Slack case 43: the control of a message nobody knows: told privately, the controls are taken off.
 #[rstest]
 #[tokio::test]
-async fn an_unknown_token(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn an_unknown_token(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
     let mut payload = story.slack.pressed("U0DANA", &Spot::message(RELEASES, &card.ts), "Approve").unwrap();
@@ -212,7 +211,7 @@ async fn an_unknown_token(#[values(Backend::Sqlite, Backend::Postgres)] on: Back
 /// Slack case 43: restarted, an old button works; an ended one is told who was first.
 #[rstest]
 #[tokio::test]
-async fn buttons_outlive_a_restart(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn buttons_outlive_a_restart(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let mut story = Story::begin(on).await;
     let (ask, card) = story.asked("deploy_service").await;
     let late = story.slack.pressed("U0KIM", &Spot::message(RELEASES, &card.ts), "Deny").unwrap();
@@ -232,7 +231,7 @@ async fn buttons_outlive_a_restart(#[values(Backend::Sqlite, Backend::Postgres)]
 /// Slack case 31 and 33: hostile text is literal everywhere.
 #[rstest]
 #[tokio::test]
-async fn hostile_text_is_literal(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+async fn hostile_text_is_literal(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground) {
     let story = Story::begin(on).await;
     let hostile = "<!channel> <@U0KIM> <https://evil.test|Approve> evil.test/x `a` \u{202e}abc\u{200b}";
     let ask =

@@ -3,6 +3,7 @@
 mod cards;
 mod inbound;
 mod people;
+mod sockets;
 
 use crate::world::database::Backend;
 use crate::world::story::{DANA, RELEASES, Story, Wants};

@@ -1,6 +1,7 @@
 //! What tests are written with. Nothing in here asserts product behaviour.
 
 pub(crate) mod database;
+pub(crate) mod doors;
 pub(crate) mod logs;
 pub(crate) mod outside;
 pub(crate) mod postgres;

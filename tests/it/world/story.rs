@@ -3,8 +3,11 @@
 //! Workers do not run by themselves: a story ticks them, so that races are scripted. [`Story::end`]
 //! asserts what must hold at rest after every story.
 
-use super::database::{Backend, Database};
+use super::database::Database;
+use super::doors::Sockets;
+pub(crate) use super::doors::{Ground, Inbound, POSTGRES, SOCKETS, SQLITE};
 use super::logs;
+use countersign::chat::slack::socket::Timing;
 use countersign::cli::machine::MachineIds;
 use countersign::cli::service::{Machine, Service};
 use countersign::config::Config;
@@ -58,6 +61,8 @@ pub(crate) struct Story {
     folder: TempDir,
     servers: Vec<JoinHandle<()>>,
     front: Option<JoinHandle<()>>,
+    sockets: Option<Sockets>,
+    timing: Timing,
 }
 
 /// What a story may want otherwise.
@@ -78,6 +83,10 @@ pub(crate) struct Wants {
     pub(crate) limits: Limits,
     /// How the runtime is spoken to.
     pub(crate) binding: a2a::Binding,
+    /// How clicks arrive; a ground with sockets decides it.
+    pub(crate) inbound: Inbound,
+    /// Times of Socket Mode.
+    pub(crate) timing: Timing,
 }
 
 pub(crate) const PEOPLE_AND_ROUTES: &str = r#"
@@ -137,6 +146,8 @@ impl Default for Wants {
             more: "",
             limits: Limits { connect: Duration::from_secs(2), total: Duration::from_secs(3) },
             binding: a2a::Binding::JsonRpc,
+            inbound: Inbound::Http,
+            timing: Timing::default().faster(10),
         }
     }
 }
@@ -151,11 +162,15 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
 }
 
 impl Story {
-    pub(crate) async fn begin(on: Backend) -> Self {
+    pub(crate) async fn begin(on: impl Into<Ground>) -> Self {
         Self::with(on, Wants::default()).await
     }
 
-    pub(crate) async fn with(on: Backend, wants: Wants) -> Self {
+    pub(crate) async fn with(on: impl Into<Ground>, mut wants: Wants) -> Self {
+        let Ground { backend: on, inbound } = on.into();
+        if inbound == Inbound::Socket {
+            wants.inbound = inbound;
+        }
         net::init();
         logs::keep();
         let hand = Arc::new(AtomicI64::new(START));
@@ -187,6 +202,11 @@ impl Story {
             switches.foreign = wants.foreign;
             switches.bindings = vec![wants.binding];
         });
+        slack.switch(|switches| {
+            switches.socket_mode = wants.inbound == Inbound::Socket;
+            // A story's clock stands still, and so would the limit.
+            switches.scarce_connections = false;
+        });
 
         let folder = tempfile::tempdir().unwrap();
         let database = on.fresh().await;
@@ -204,15 +224,37 @@ impl Story {
             folder,
             servers,
             front: None,
+            sockets: None,
+            timing: wants.timing.clone(),
         };
-        story.open_doors(front);
+        story.open_doors(front).await;
         assert!(story.service.bridge.identify_once("acme").await.unwrap(), "the stand-in says who we are");
         story
     }
 
-    fn open_doors(&mut self, front: TcpListener) {
+    async fn open_doors(&mut self, front: TcpListener) {
         let router = countersign::http::public_router(&self.service.http().unwrap(), false);
         self.front = Some(spawn(serve(front, router)));
+        let machine = machine(&self.hand, Wants::default().limits);
+        let sockets = self.service.sockets(&machine, &self.timing).unwrap();
+        if !sockets.is_empty() {
+            self.sockets = Some(Sockets::open(sockets));
+            self.until_sockets(self.timing.sockets).await;
+        }
+    }
+
+    /// Waits until so many sockets are open.
+    pub(crate) async fn until_sockets(&self, count: usize) {
+        self.until(&format!("{count} sockets"), || self.slack.open_sockets().len() == count).await;
+    }
+
+    /// Waits in real time for what happens between us and Slack.
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn() -> bool) {
+        let end = std::time::Instant::now() + Duration::from_secs(60);
+        while !holds() {
+            assert!(std::time::Instant::now() < end, "never: {what}\n{:#?}", self.slack.sockets());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// The process dies and a new one starts on the same database and port.
@@ -226,6 +268,9 @@ impl Story {
             front.abort();
             let _ = front.await;
         }
+        if let Some(sockets) = self.sockets.take() {
+            sockets.kill().await;
+        }
         self.service.bridge.store.close().await;
         self.config = change(std::mem::take(&mut self.config));
         self.service = build(&self.config, &self.hand, Wants::default().limits).await;
@@ -234,7 +279,7 @@ impl Story {
         // The workers begin with it.
         service.bridge.hurry_answers(None).await.unwrap();
         let front = TcpListener::bind(self.address).await.unwrap();
-        self.open_doors(front);
+        self.open_doors(front).await;
         self.service.bridge.identify_once("acme").await.unwrap();
     }
 
@@ -444,7 +489,10 @@ impl Story {
 
     /// What must hold at rest: the audit chain is whole, no job is due or dead, every click has an
     /// outcome, each interaction was answered at most once, no card of an ended one has a control.
-    pub(crate) async fn end(self) {
+    pub(crate) async fn end(mut self) {
+        if let Some(sockets) = self.sockets.take() {
+            sockets.stop().await;
+        }
         let store = &self.service.bridge.store;
         store.verify_audit(None).await.unwrap().expect("the audit chain is whole");
         let now = self.now();
@@ -475,7 +523,8 @@ impl Story {
 }
 
 /// Every A2A and Slack credential of a story's configuration.
-const SECRETS: [&str; 7] = [
+const SECRETS: [&str; 8] = [
+    slack::acme::APP_TOKEN,
     WATCH_TOKEN,
     OPERATOR,
     PREVIOUS_SECRET,
@@ -492,6 +541,8 @@ impl Story {
         let mut secrets: Vec<String> = SECRETS.map(str::to_owned).to_vec();
         // The header of every token of ours begins so.
         secrets.push("eyJ".to_owned());
+        // The address of a socket lets its holder in.
+        secrets.push("ticket=".to_owned());
         for delivery in self.slack.deliveries() {
             let payload = delivery.payload();
             let own = ["/response_url", "/trigger_id"].map(|at| payload.pointer(at).and_then(Value::as_str));
@@ -545,7 +596,7 @@ url = "{database}"
 [[slack]]
 name = "acme"
 bot_token = {{ env = "BOT" }}
-signing_secret = {{ env = "SIGNING" }}
+{inbound}
 api_url = "http://{sandbox}/slack/api"
 {slack}
 
@@ -554,6 +605,10 @@ api_url = "http://{sandbox}/slack/api"
         keys = keys.display(),
         more = wants.more,
         runtime = wants.whole_runtime.clone().unwrap_or_else(|| stand_in(wants, sandbox)),
+        inbound = match wants.inbound {
+            Inbound::Http => "signing_secret = { env = \"SIGNING\" }",
+            Inbound::Socket => "app_token = { env = \"APP\" }",
+        },
         slack = wants.slack,
         people = wants.people_and_routes,
     )
@@ -585,6 +640,7 @@ pub(crate) fn env(name: &str) -> Option<String> {
             "SDK_KEY" => super::outside::A2aSdkServer::KEY,
             "WATCH" => WATCH_TOKEN,
             "BOT" => slack::acme::BOT_TOKEN,
+            "APP" => slack::acme::APP_TOKEN,
             "SIGNING" => slack::acme::SIGNING_SECRET,
             "PREVIOUS" => PREVIOUS_SECRET,
             "BETA" => slack::acme::BETA_TOKEN,
@@ -595,6 +651,15 @@ pub(crate) fn env(name: &str) -> Option<String> {
     )
 }
 
+fn machine(hand: &Arc<AtomicI64>, limits: Limits) -> Machine {
+    Machine {
+        clock: Arc::new(HandClock(Arc::clone(hand))),
+        ids: Arc::new(MachineIds::default()),
+        limits,
+        bind_clock: true,
+    }
+}
+
 async fn build(config: &str, hand: &Arc<AtomicI64>, limits: Limits) -> Service {
     let config = Config::parse(config, &env).unwrap_or_else(|findings| panic!("{findings}"));
     // On SQLite the first run would make it; replicas on PostgreSQL share one that is made beforehand.
@@ -602,12 +667,7 @@ async fn build(config: &str, hand: &Arc<AtomicI64>, limits: Limits) -> Service {
     if !keys.path.exists() {
         countersign::identity::keys::rotate(&keys, Millis(START)).unwrap();
     }
-    let machine = Machine {
-        clock: Arc::new(HandClock(Arc::clone(hand))),
-        ids: Arc::new(MachineIds::default()),
-        limits,
-        bind_clock: true,
-    };
+    let machine = machine(hand, limits);
     let store = Store::connect(StoreOptions {
         url: config.database.url.expose().to_owned(),
         readers: 4,
