@@ -105,7 +105,7 @@ pub(super) async fn start(config: Config, machine: &Machine, tasks: &Supervisor)
     }
     serve(tasks, "http", public, http::public_router(&http, server.admin_listen.is_some()));
     service.bridge.start(tasks, service.watches.clone());
-    for sockets in service.sockets(machine, &Timing::default())? {
+    for sockets in service.sockets(machine, &Timing::default()) {
         let stop = tasks.stopping();
         tasks.start(format!("sockets:{}", sockets.install()), async move { sockets.run(&stop).await });
     }

@@ -56,6 +56,7 @@ pub struct Service {
     pub keys: Option<Arc<Keys>>,
     pub templates: Arc<Templates>,
     pub watches: Vec<Watch>,
+    client: reqwest::Client,
 }
 
 /// Connects to the configured database without changing it.
@@ -146,7 +147,7 @@ impl Service {
         )
         .await
         .context("the database cannot be read")?;
-        Ok(Self { config, bridge, keys, templates, watches })
+        Ok(Self { config, bridge, keys, templates, watches, client: http })
     }
 }
 
@@ -184,10 +185,8 @@ impl Service {
 
 impl Service {
     /// The installs in Socket Mode, ready to run.
-    ///
-    /// # Errors
-    /// When the system's trust store cannot be read.
-    pub fn sockets(&self, machine: &Machine, timing: &Timing) -> Result<Vec<SocketMode>> {
+    #[must_use]
+    pub fn sockets(&self, machine: &Machine, timing: &Timing) -> Vec<SocketMode> {
         let mut sockets = vec![];
         for slack in &self.config.slack {
             let SlackInbound::Socket { app_token } = &slack.inbound else { continue };
@@ -199,17 +198,16 @@ impl Service {
                 app_token: app_token.clone(),
                 api_url: slack.api_url.clone(),
             };
-            let mode = SocketMode::new(
+            sockets.push(SocketMode::new(
                 settings,
-                net::client(machine.limits).context("the system's trust store cannot be read")?,
+                self.client.clone(),
                 Pace::new(Arc::clone(&machine.clock), Arc::clone(&machine.ids), slack.pace),
                 Arc::clone(&machine.ids),
                 Arc::new(door),
                 timing.clone(),
-            );
-            sockets.push(mode.with_context(|| format!("slack {}", slack.name))?);
+            ));
         }
-        Ok(sockets)
+        sockets
     }
 }
 

@@ -236,7 +236,7 @@ impl Story {
         let router = countersign::http::public_router(&self.service.http().unwrap(), false);
         self.front = Some(spawn(serve(front, router)));
         let machine = machine(&self.hand, Wants::default().limits);
-        let sockets = self.service.sockets(&machine, &self.timing).unwrap();
+        let sockets = self.service.sockets(&machine, &self.timing);
         if !sockets.is_empty() {
             self.sockets = Some(Sockets::open(sockets));
             self.until_sockets(self.timing.sockets).await;

@@ -29,7 +29,7 @@ use link::{End, Fate, Link, Said};
 use open::{NotOpened, Opened};
 use secrecy::SecretString;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use timing::Gate;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
@@ -82,20 +82,14 @@ pub struct SocketMode {
     inbox: Arc<dyn Inbox>,
     ids: Arc<dyn Ids>,
     timing: Timing,
-    tls: Connector,
+    /// With the system's trust store, read when it is first needed.
+    tls: OnceLock<Connector>,
     on_loopback: bool,
 }
 
-/// The system's trust store cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("no TLS for sockets: {0}")]
-pub struct NoTls(String);
-
 impl SocketMode {
     /// Makes the client. Talks to nobody yet.
-    ///
-    /// # Errors
-    /// When the system's trust store cannot be read.
+    #[must_use]
     pub fn new(
         settings: SocketSettings,
         client: reqwest::Client,
@@ -103,13 +97,12 @@ impl SocketMode {
         ids: Arc<dyn Ids>,
         inbox: Arc<dyn Inbox>,
         timing: Timing,
-    ) -> Result<Self, NoTls> {
+    ) -> Self {
         crate::net::init();
         let SocketSettings { name, app_token, api_url } = settings;
         let on_loopback = reqwest::Url::parse(&api_url).is_ok_and(|url| crate::net::is_loopback(&url));
-        let tls = Connector::new().map_err(|error| NoTls(error.to_string()))?;
         let api = Api::new(name, &api_url, app_token, client, pace);
-        Ok(Self { api, inbox, ids, timing, tls, on_loopback })
+        Self { api, inbox, ids, timing, tls: OnceLock::new(), on_loopback }
     }
 
     /// The configured name of the install.
@@ -253,9 +246,8 @@ impl<'a> Crew<'a> {
         self.members.retain(|member| member.number != number);
         tracing::info!(install = self.mode.install(), number, ?end, "a socket has ended");
         match end {
-            End::Stopped | End::Left => {}
             End::Closed if standing == Some(Standing::Serving) => self.failed("closed").await,
-            End::Closed => {}
+            End::Stopped | End::Left | End::Closed => {}
             End::Told(reason) => self.told(reason).await,
             End::OtherApp { theirs, ours } => self.other_app(&theirs, &ours).await,
         }
@@ -272,7 +264,7 @@ impl<'a> Crew<'a> {
                 self.failed("not_opened").await;
             }
             NotOpened::Refused(why) => {
-                self.refused("refused", &format!("no socket can be opened: {why}")).await
+                self.refused("refused", &format!("no socket can be opened: {why}")).await;
             }
             NotOpened::Said(reason) => self.told(reason).await,
             NotOpened::OtherApp { theirs, ours } => self.other_app(&theirs, &ours).await,

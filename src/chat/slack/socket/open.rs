@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_websockets::{ClientBuilder, Limits, Message};
+use tokio_websockets::{ClientBuilder, Connector, Limits, Message};
 use url::Url;
 
 /// Larger frames are refused, and the socket with them.
@@ -69,14 +69,22 @@ impl SocketMode {
         let stream = TcpStream::connect((host, port)).await.map_err(|_| "no connection")?;
         let _ = stream.set_nodelay(true);
         let stream = if url.scheme() == "wss" {
-            self.tls.wrap(host, stream).await.map_err(|_| "no TLS")?
+            self.tls()?.wrap(host, stream).await.map_err(|_| "no TLS")?
         } else {
-            tokio_websockets::Connector::Plain.wrap(host, stream).await.map_err(|_| "no connection")?
+            Connector::Plain.wrap(host, stream).await.map_err(|_| "no connection")?
         };
         let builder = ClientBuilder::new().uri(url.as_str()).map_err(|_| "no address")?;
         let builder = builder.limits(Limits::default().max_payload_len(Some(LARGEST)));
         let (line, _) = builder.connect_on(stream).await.map_err(|_| "the upgrade was refused")?;
         Ok(line)
+    }
+
+    fn tls(&self) -> Result<&Connector, &'static str> {
+        if let Some(made) = self.tls.get() {
+            return Ok(made);
+        }
+        let made = Connector::new().map_err(|_| "the system's trust store cannot be read")?;
+        Ok(self.tls.get_or_init(|| made))
     }
 
     /// Waits for `hello`.

@@ -156,8 +156,7 @@ impl Rig {
             ids,
             inbox.clone(),
             timing,
-        )
-        .unwrap();
+        );
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let client = spawn(async move { mode.run(&stopped).await });
@@ -311,7 +310,7 @@ async fn slack_case_12_sockets_that_close_at_once_make_no_storm() {
         // The server's clock looks a little later than the client's.
         assert!(pair[1] - pair[0] > between_opens / 2, "{opens:?}");
     }
-    assert!(opens[11] - opens[0] > between_opens * 11 - between_opens / 2);
+    assert!(opens[11] - opens[0] > between_opens * 10);
     let troubles = rig.inbox.troubles();
     assert_eq!(troubles.len(), 1, "told once: {troubles:?}");
     one.envelope("e-1", "x").await;
