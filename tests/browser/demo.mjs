@@ -79,9 +79,10 @@ async function walk(phone) {
 
   // Approve as Dana.
   const deploy = await wanted('deploy_service');
-  await deploy.getByRole('button', { name: /^Deny/ }).waitFor();
+  await deploy.locator('[data-action="cs.deny"]').waitFor();
+  await deploy.locator('[data-action="cs.deny_reason"]').waitFor();
   await picture('asked');
-  seen('a card with Approve and Deny');
+  seen('a card with Approve, Deny and Deny with reason');
   await deploy.evaluate((node) => { window.sameDocument = node.ownerDocument; });
   await deploy.getByRole('button', { name: /^Approve/ }).click();
   await deploy.getByText(/Approved/).first().waitFor();

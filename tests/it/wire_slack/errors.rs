@@ -137,7 +137,7 @@ async fn slack_case_36_a_place_that_takes_no_edit() {
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
     story.pass(Duration::from_secs(5)).await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     assert_eq!(story.alert_keys().await, ["place:slack:acme:#releases"]);
     story.pass(Duration::from_mins(11)).await;
     assert!(story.reads(&card).contains("approved by"), "{}", story.reads(&card));

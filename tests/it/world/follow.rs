@@ -1,9 +1,11 @@
 //! Stories in which something goes on by itself: streams and calls of the runtime.
 
 use super::story::Story;
+use countersign::domain::ids::InteractionId;
 use countersign::sandbox::a2a::CardSpec;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 /// The longest wait for what should happen at once.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -39,12 +41,28 @@ impl Story {
             if look() {
                 return;
             }
-            assert!(
-                Instant::now() < end,
-                "waited in vain: {what}\nstreams {:?}\n{:#?}",
-                self.a2a.streams(),
-                self.asked_for()
-            );
+            if Instant::now() >= end {
+                let jobs =
+                    self.service.bridge.store.read(|tx| Box::pin(async move { tx.jobs(100).await })).await;
+                let open = self.service.bridge.store.read(|tx| {
+                    Box::pin(async move {
+                        let all = tx.interactions_after(InteractionId(Uuid::nil()), false, 100).await?;
+                        let mut seen = vec![];
+                        for one in all {
+                            let cards = tx.cards_of(one.id).await?;
+                            seen.push((one.key, one.machine.state, cards));
+                        }
+                        Ok(seen)
+                    })
+                });
+                panic!(
+                    "waited in vain: {what}\nstreams {:?}\n{:#?}\n{:#?}\n{:#?}",
+                    self.a2a.streams(),
+                    self.asked_for(),
+                    jobs.unwrap(),
+                    open.await.unwrap()
+                );
+            }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -75,5 +93,7 @@ impl Story {
             tasks.iter().all(|task| streams.iter().any(|stream| stream == task))
         })
         .await;
+        // A stream tells of a time before what is read from now on.
+        self.advance(Duration::from_millis(1));
     }
 }
