@@ -180,11 +180,14 @@ impl Bridge {
                     .iter()
                     .find(|(c, _)| c == control)
                     .cloned()
-                    .unwrap_or_else(|| (*control, self.new_token()))
+                    .unwrap_or_else(|| (*control, self.new_token("k_")))
             })
             .collect();
         let marks = Marks { card: id, rev, tokens: tokens.clone() };
         let drawn = platform.draw(view, &marks);
+        let mut tokens = tokens;
+        // Drawn only while something is cut; else its token is no control.
+        tokens.retain(|(control, _)| drawn.cut || *control != Control::ShowAll);
         let (cut, now) = (drawn.cut, self.clock.now());
         let digest = interaction.machine.digest.clone();
         self.store
@@ -216,8 +219,8 @@ impl Bridge {
             .await
     }
 
-    fn new_token(&self) -> String {
-        format!("k_{}", data_encoding::BASE64URL_NOPAD.encode(&self.ids.random()))
+    pub(super) fn new_token(&self, kind: &str) -> String {
+        format!("{kind}{}", data_encoding::BASE64URL_NOPAD.encode(&self.ids.random()))
     }
 
     /// A post came back with its message: the card is live, or this message is a second copy.

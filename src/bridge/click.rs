@@ -1,19 +1,15 @@
 //! A press on its way: stored, then judged.
 //!
-//! Invariant: [`Bridge::store_press`] has committed before anything is acknowledged, and does no more
-//! than that; everything that may take time (who is it, are they allowed) is a job of its own.
+//! Invariant: [`Bridge::take_press`] has committed before anything is acknowledged; here it is judged, as a
+//! job of its own, because finding out who it is and whether they may takes time.
 //!
-//! Known races and the decisions taken:
-//! - the press comes before our post returned: the row and its tokens exist already, and the press
-//!   tells us the message's id;
-//! - the press is on a stray second copy: the copy is remembered and edited with the rest;
+//! Known race and the decision taken:
 //! - the facts change between reading them and the transaction: the state and the digest are checked
 //!   again inside it, the rest is checked again before the answer leaves.
 
-use super::directory::Directory;
-use super::effects::{Cause, priority};
-use super::ports::{ChatPlatform, Identity, MessageRef, Pressed, PressedBy};
-use super::{Bridge, card_group};
+use super::Bridge;
+use super::effects::Cause;
+use super::ports::{ChatPlatform, MessageRef, PressedBy};
 use crate::domain::card::Control;
 use crate::domain::clock::Millis;
 use crate::domain::form::Decision;
@@ -22,12 +18,9 @@ use crate::domain::interaction::{Action, Event, Press, Right, State, Vote};
 use crate::domain::notice::Notice;
 use crate::domain::policy::{Judgement, Question, Rule, Standing, Verdict, judge};
 use crate::domain::routing::{Approver, Route, policy_hash, route};
-use crate::store::cards::CardState;
-use crate::store::clicks::{Click, ClickState, ClickedControl, NewClick};
+use crate::store::clicks::{Click, ClickState};
 use crate::store::interactions::Interaction;
-use crate::store::jobs::{JobKind, NewJob};
 use crate::store::{StoreError, Tx};
-use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,79 +54,6 @@ impl JobEnd {
 }
 
 impl Bridge {
-    /// Stores a press. `verified_by` are the installs whose secret verified the delivery. Returns
-    /// whether it was new; either way it may be acknowledged when this returns `Ok`.
-    pub async fn store_press(
-        self: &Arc<Self>,
-        pressed: Pressed,
-        verified_by: &[String],
-    ) -> Result<bool, StoreError> {
-        let id = ClickId(self.ids.uuid());
-        let now = self.clock.now();
-        let verified_by = verified_by.to_vec();
-        let bridge = Arc::clone(self);
-        self.store
-            .write(move |tx| {
-                Box::pin(async move {
-                    let token = tx.token(&pressed.token).await?;
-                    // A token of an install that this secret does not speak for is no token here.
-                    let token = token.filter(|token| verified_by.contains(&token.install));
-                    let of_token = token.as_ref().map(|token| token.install.as_str());
-                    let by_payload = bridge.directory.install_of(&pressed, &verified_by, of_token);
-                    let install = match (&token, &by_payload) {
-                        (Some(token), Some(named)) if *named == token.install => Some(named.clone()),
-                        (Some(token), None) => Some(token.install.clone()),
-                        (_, named) => named.clone(),
-                    };
-                    let token = token.filter(|token| install.as_deref() == Some(token.install.as_str()));
-                    let new = NewClick {
-                        id,
-                        dedupe_key: &pressed.dedupe_key,
-                        install: install.as_deref(),
-                        platform: pressed.platform,
-                        chat_user: &pressed.by.user,
-                        home_team: pressed.by.home_team.as_deref(),
-                        team: pressed.team.as_deref(),
-                        enterprise: pressed.enterprise.as_deref(),
-                        org_install: pressed.org_install,
-                        channel: pressed.channel.as_deref(),
-                        message: pressed.message.as_deref(),
-                        thread: pressed.thread.as_deref(),
-                        own_message: pressed.own_message,
-                        reply: pressed.reply.as_ref().map(secrecy::ExposeSecret::expose_secret),
-                        pressed: token.as_ref().map(|token| ClickedControl {
-                            interaction: token.interaction,
-                            card: token.card,
-                            control: token.control.clone(),
-                            shown: token.digest.clone(),
-                            cut: token.cut,
-                        }),
-                        received: now,
-                    };
-                    if !tx.insert_click(&new).await? {
-                        return Ok(false);
-                    }
-                    if let (Some(token), Some(channel), Some(message)) =
-                        (&token, pressed.channel.clone(), pressed.message.clone())
-                    {
-                        learn_message(tx, token.card, &MessageRef { channel, message }, now).await?;
-                    }
-                    tx.queue(NewJob {
-                        kind: JobKind::Decide,
-                        group: format!("k:{}", id.0.simple()),
-                        seq: 0,
-                        priority: priority::DECIDE,
-                        reference: id.0,
-                        payload: json!({}),
-                        available: now,
-                    })
-                    .await?;
-                    Ok(true)
-                })
-            })
-            .await
-    }
-
     /// Keeps the raw bytes of a delivery that was signed and cannot be read, and alerts.
     pub async fn store_unreadable(&self, source: &str, body: &[u8]) -> Result<(), StoreError> {
         self.keep_raw(source, body).await?;
@@ -169,15 +89,10 @@ impl Bridge {
                 .refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now)
                 .await;
         };
-        let action = match Control::parse(&pressed.control) {
-            Some(Control::Approve) => Action::Decide(Decision::Approve),
-            Some(Control::Deny) => Action::Decide(Decision::Deny { reason: None }),
-            Some(Control::Withdraw) => Action::Withdraw,
-            None => {
-                return self
-                    .refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now)
-                    .await;
-            }
+        let Some(action) = action_of(&pressed.control, click.reason.as_deref()) else {
+            return self
+                .refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now)
+                .await;
         };
 
         // Everything that is read over the network, before the transaction.
@@ -203,7 +118,8 @@ impl Bridge {
                         // Deleted since it was read: the next run refuses the click.
                         return Ok(JobEnd::paced(now));
                     };
-                    let judged = bridge.judge_press(&interaction, &click, &action, &facts);
+                    let must_view = bridge.must_view(tx, &click).await?;
+                    let judged = bridge.judge_press(&interaction, &click, &action, &facts, must_view);
                     let policy = found.as_ref().map(|route| policy_hash(route, &bridge.rules.groups));
                     let cause = Cause {
                         click: Some(&click),
@@ -236,6 +152,9 @@ impl Bridge {
                     // The state machine names the refusals that are about the state itself.
                     let (true, Some(subject)) = (lets_the_machine_speak(&judged), facts.subject.clone())
                     else {
+                        if judged.outdated || judged.rule == Rule::Reason {
+                            bridge.redraw(tx, &mut interaction, now).await?;
+                        }
                         let notice = bridge.refusal(&judged, &click, found.as_ref(), &interaction);
                         let decision =
                             if judged.verdict == Verdict::Undetermined { "undetermined" } else { "refused" };
@@ -285,6 +204,7 @@ impl Bridge {
         click: &Click,
         action: &Action,
         facts: &Facts,
+        must_view: bool,
     ) -> Judgement {
         let pressed = click.pressed.as_ref();
         judge(&Question {
@@ -299,9 +219,20 @@ impl Bridge {
             install: Some(&facts.install),
             action,
             shown: pressed.map(|p| &p.shown),
-            must_view: self.rules.require_full_view && pressed.is_some_and(|p| p.cut),
+            must_view,
+            asked: Some(was_asked(click)),
             before_sending: false,
         })
+    }
+
+    /// Whether something was cut on the card that was pressed, and this person has not opened all of it.
+    async fn must_view(&self, tx: &mut Tx, click: &Click) -> Result<bool, StoreError> {
+        match &click.pressed {
+            Some(pressed) if pressed.cut && self.rules.require_full_view => {
+                Ok(!tx.has_seen_all(pressed.interaction, &pressed.shown, &click.viewer()).await?)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Whether the person behind a click may still do it, with everything read anew.
@@ -311,9 +242,18 @@ impl Bridge {
         click: ClickId,
         action: &Action,
     ) -> Result<Right, StoreError> {
-        let Some(click) = self.store.read(|tx| Box::pin(async move { tx.click(click).await })).await? else {
-            return Ok(Right::Refused);
-        };
+        let bridge = Arc::clone(self);
+        let read = self
+            .store
+            .read(move |tx| {
+                Box::pin(async move {
+                    let Some(click) = tx.click(click).await? else { return Ok(None) };
+                    let must_view = bridge.must_view(tx, &click).await?;
+                    Ok(Some((click, must_view)))
+                })
+            })
+            .await?;
+        let Some((click, must_view)) = read else { return Ok(Right::Refused) };
         let install = click.install.clone().unwrap_or_default();
         let Some(platform) = self.platforms.get(&install).cloned() else { return Ok(Right::Refused) };
         let by = PressedBy { user: click.chat_user.clone(), home_team: click.home_team.clone() };
@@ -343,7 +283,8 @@ impl Bridge {
             install: Some(&install),
             action,
             shown: None,
-            must_view: false,
+            must_view,
+            asked: Some(was_asked(&click)),
             before_sending: true,
         })
         .right())
@@ -389,6 +330,7 @@ impl Bridge {
             Rule::Person => judged.unfit.map_or(Notice::CouldNotCheck, |what| Notice::Unfit { what }),
             Rule::SelfApproval => Notice::SelfApproval,
             Rule::FullView => Notice::MustView,
+            Rule::Reason => Notice::NeedsReason,
             Rule::Approvers => Notice::NotAllowed {
                 groups: route
                     .map(|route| {
@@ -396,13 +338,14 @@ impl Bridge {
                     })
                     .unwrap_or_default(),
             },
-            Rule::State | Rule::Vote | Rule::Digest | Rule::Reason => match &interaction.machine.state {
+            Rule::State | Rule::Vote | Rule::Digest => match &interaction.machine.state {
                 State::Settled { how, at, .. } => {
                     Notice::AlreadyEnded { outcome: how.outcome(), by: None, at: *at }
                 }
                 State::Answering(claim) => Notice::BeingAnswered {
                     by: self.person(click.install.as_deref().unwrap_or_default(), claim.subject.as_str()),
                 },
+                State::Open if judged.outdated => Notice::Outdated,
                 State::Open => Notice::Refused { why: crate::domain::interaction::Why::Changed, by: None },
             },
         }
@@ -441,6 +384,23 @@ impl Bridge {
     }
 }
 
+/// What a stored click asks for; `None` for a control of another version, or one that decides nothing.
+fn action_of(control: &str, reason: Option<&str>) -> Option<Action> {
+    Some(match Control::parse(control)? {
+        Control::Approve | Control::ApproveConfirmed => Action::Decide(Decision::Approve),
+        Control::Deny => Action::Decide(Decision::Deny { reason: None }),
+        Control::DenyReason => Action::Decide(Decision::Deny { reason: reason.map(ToOwned::to_owned) }),
+        Control::Withdraw => Action::Withdraw,
+        Control::ShowAll => return None,
+    })
+}
+
+/// Whether the platform asked once more before this click came.
+fn was_asked(click: &Click) -> bool {
+    let control = click.pressed.as_ref().and_then(|pressed| Control::parse(&pressed.control));
+    control == Some(Control::ApproveConfirmed)
+}
+
 /// What was read about the clicker.
 struct Facts {
     subject: Option<Subject>,
@@ -454,65 +414,11 @@ struct Facts {
 /// when no rule about the person refused too.
 fn lets_the_machine_speak(judged: &Judgement) -> bool {
     use crate::domain::policy::Passed;
+    // The machine knows nothing of drawings: what it would take, policy does not.
+    if judged.outdated {
+        return false;
+    }
     judged.trace.iter().all(|line| {
         line.result == Passed::Pass || matches!(line.rule, Rule::State | Rule::Vote | Rule::Digest)
     })
-}
-
-/// A press tells where its card's message is: the post's answer may not have come yet, or this is
-/// a second copy.
-async fn learn_message(
-    tx: &mut Tx,
-    card: crate::domain::ids::CardId,
-    at: &MessageRef,
-    now: Millis,
-) -> Result<(), StoreError> {
-    let Some(row) = tx.card(card).await? else { return Ok(()) };
-    match row.at() {
-        None if row.state == CardState::Posting => {
-            let rev = row.post_rev.unwrap_or_default();
-            tx.posted(card, at, rev).await?;
-            tx.queue_edit(card.0, &card_group(card), 1, priority::INTERIM, now).await?;
-        }
-        Some(known) if known != *at && tx.insert_copy(card, at).await? => {
-            tx.queue_edit(card.0, &card_group(card), 1, priority::INTERIM, now).await?;
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-impl Directory {
-    /// The install that a payload names, among those whose secret verified it: by enterprise for an
-    /// install of a whole organisation, else by team.
-    /// Where several fit (one workspace configured twice), the one whose card was pressed.
-    fn install_of(
-        &self,
-        pressed: &Pressed,
-        verified_by: &[String],
-        of_token: Option<&str>,
-    ) -> Option<String> {
-        let fits = |identity: &Identity| {
-            if pressed.org_install {
-                identity.enterprise.is_some() && identity.enterprise == pressed.enterprise
-            } else {
-                pressed.team.is_some() && identity.team == pressed.team
-            }
-        };
-        let known: Vec<(&String, Option<Identity>)> =
-            verified_by.iter().map(|install| (install, self.identity(install))).collect();
-        let of_token = known.iter().find(|(install, _)| of_token == Some(install.as_str()));
-        if let Some((install, _)) = of_token.filter(|(_, identity)| identity.as_ref().is_none_or(fits)) {
-            return Some((*install).clone());
-        }
-        if let Some((install, _)) = known.iter().find(|(_, identity)| identity.as_ref().is_some_and(fits)) {
-            return Some((*install).clone());
-        }
-        // An install that has not yet been able to say who it is: the secret alone must do, and only
-        // where it leaves no choice. Nothing is answered before the account could be checked.
-        match known.as_slice() {
-            [(install, None)] => Some((*install).clone()),
-            _ => None,
-        }
-    }
 }

@@ -3,11 +3,11 @@
 //! Invariant: the same rows give the same card; nothing is remembered of what was drawn before.
 
 use super::Bridge;
-use crate::domain::card::{Card, Mention, PersonRef, Status};
+use crate::domain::card::{Asks, Card, Mention, PersonRef, Status};
 use crate::domain::form::Kind;
 use crate::domain::interaction::{How, Sent, State};
 use crate::domain::place::Spot;
-use crate::domain::routing::{Approver, route};
+use crate::domain::routing::{Approver, Route, route};
 use crate::store::StoreError;
 use crate::store::cards::CardRow;
 use crate::store::interactions::Interaction;
@@ -30,7 +30,8 @@ impl Bridge {
         {
             status = Status::Paused { by: by.clone(), decision: decision.clone() };
         }
-        let controls = Card::controls_for(&interaction.form.kind, &status);
+        let asks = found.map_or_else(Asks::default, Route::asks);
+        let controls = Card::controls_for(&interaction.form.kind, &status, asks);
         Ok(Card {
             form: interaction.form.clone(),
             agent: interaction.key.agent.clone(),
@@ -47,6 +48,7 @@ impl Bridge {
             status,
             controls,
             mention: Mention::default(),
+            gated: self.rules.require_full_view,
         })
     }
 

@@ -298,6 +298,27 @@ impl Bridge {
         }
     }
 
+    /// Draws every card anew although nothing of the interaction changed.
+    pub(super) async fn redraw(
+        &self,
+        tx: &mut Tx,
+        interaction: &mut Interaction,
+        at: Millis,
+    ) -> Result<(), StoreError> {
+        let (machine, read_due) = (interaction.machine.clone(), interaction.read_due);
+        tx.save(interaction, machine, true, read_due, at).await?;
+        self.queue_redraw(tx, interaction, false, at).await
+    }
+
+    /// What is said of an interaction that has ended.
+    pub(super) fn ended_notice(&self, install: &str, how: &How, at: Millis) -> Notice {
+        let by = match how {
+            How::Ours { subject, .. } => Some(self.person(install, subject.as_str())),
+            _ => None,
+        };
+        Notice::AlreadyEnded { outcome: how.outcome(), by, at }
+    }
+
     #[expect(clippy::too_many_arguments, reason = "one row's parts")]
     async fn press_taken(
         &self,
@@ -328,6 +349,7 @@ impl Bridge {
             decision: Some(decision),
             rule: Some(rule),
             policy: cause.policy,
+            reason: cause.click.and_then(|click| click.reason.as_deref()),
             ..Row::default()
         };
         self.record(tx, Some(interaction), cause.click, row, at).await
@@ -345,14 +367,7 @@ impl Bridge {
         let Some(pressed) = cause.click else { return Ok(()) };
         let install = pressed.install.as_deref().unwrap_or_default();
         let notice = match (&interaction.machine.state, why) {
-            (State::Settled { how, at, .. }, Why::AlreadyEnded) => Notice::AlreadyEnded {
-                outcome: how.outcome(),
-                by: match how {
-                    How::Ours { subject, .. } => Some(self.person(install, subject.as_str())),
-                    _ => None,
-                },
-                at: *at,
-            },
+            (State::Settled { how, at, .. }, Why::AlreadyEnded) => self.ended_notice(install, how, *at),
             (State::Answering(claim), Why::BeingAnswered) => {
                 Notice::BeingAnswered { by: self.person(install, claim.subject.as_str()) }
             }
@@ -400,7 +415,8 @@ impl Bridge {
         if !tx.decide_click(click.id, ClickState::Refused, &decided, at).await? {
             return Ok(());
         }
-        self.queue_notice(tx, click.id, notice, at).await?;
+        let notice = notice.clone().with_words(click.reason.as_deref());
+        self.queue_notice(tx, click.id, &notice, at).await?;
         let row = Row {
             event: "click",
             subject: cause.subject,
@@ -408,6 +424,7 @@ impl Bridge {
             decision: Some(decision),
             rule: Some(rule.as_str()),
             policy: cause.policy,
+            reason: click.reason.as_deref(),
             ..Row::default()
         };
         self.record(tx, interaction, Some(click), row, at).await
@@ -430,18 +447,16 @@ impl Bridge {
                 Decided { rule: Some(rule_of(why).as_str()), why: Some(why.as_str()), ..Decided::default() };
             tx.decide_click(click.id, ClickState::Refused, &decided, at).await?;
             let install = click.install.as_deref().unwrap_or_default();
-            let by = match &interaction.machine.state {
-                State::Settled { how: How::Ours { subject, .. }, .. } => {
-                    Some(self.person(install, subject.as_str()))
-                }
-                _ => None,
-            };
             let notice = match &interaction.machine.state {
                 State::Settled { how, at, .. } if why == Why::AlreadyEnded => {
-                    Notice::AlreadyEnded { outcome: how.outcome(), by, at: *at }
+                    self.ended_notice(install, how, *at)
                 }
-                _ => Notice::Refused { why, by },
+                State::Settled { how: How::Ours { subject, .. }, .. } => {
+                    Notice::Refused { why, by: Some(self.person(install, subject.as_str())) }
+                }
+                _ => Notice::Refused { why, by: None },
             };
+            let notice = notice.with_words(click.reason.as_deref());
             self.queue_notice(tx, click.id, &notice, at).await?;
         }
         let row = Row {

@@ -97,6 +97,15 @@ impl Bridge {
         let id = interaction.id;
         let cards = self.store.read(|tx| Box::pin(async move { tx.cards_of(id).await })).await?;
         let cut = cards.iter().any(|card| card.cut);
+        let (digest, viewer) = (interaction.machine.digest.clone(), profile.key.clone());
+        let seen = match viewer {
+            Some(who) if cut => {
+                self.store
+                    .read(|tx| Box::pin(async move { tx.has_seen_all(id, &digest, &who).await }))
+                    .await?
+            }
+            _ => false,
+        };
         Ok(judge(&Question {
             machine: &interaction.machine,
             form: &interaction.form,
@@ -109,7 +118,8 @@ impl Bridge {
             install: Some(install),
             action,
             shown: None,
-            must_view: self.rules.require_full_view && cut,
+            must_view: self.rules.require_full_view && cut && !seen,
+            asked: None,
             before_sending: false,
         }))
     }
@@ -128,6 +138,7 @@ impl Bridge {
             action,
             shown: None,
             must_view: false,
+            asked: None,
             before_sending: false,
         })
     }

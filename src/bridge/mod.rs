@@ -29,6 +29,8 @@ mod seats;
 pub mod send;
 mod spread;
 pub mod supervisor;
+pub mod take;
+pub mod views;
 
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{Ids, RuntimeName};

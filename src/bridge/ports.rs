@@ -14,6 +14,7 @@ use crate::domain::notice::Notice;
 use crate::domain::place::Target;
 pub use crate::domain::place::{Destination, Identity, MessageRef};
 use crate::domain::policy::Standing;
+use crate::domain::view::View;
 use futures_util::future::BoxFuture;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -248,6 +249,20 @@ pub trait ChatPlatform: Send + Sync {
     /// Draws a card; pure. Never fails: what does not fit is cut visibly and `cut` says so.
     fn draw(&self, card: &Card, marks: &Marks) -> Drawn;
 
+    /// How many pages everything of this card takes when it is opened in full; at least 1. Pure.
+    fn pages(&self, card: &Card) -> usize {
+        let _ = card;
+        1
+    }
+
+    /// Opens something in front of the person who pressed, at once: it is never queued and never tried
+    /// again, because the right to open it is over in seconds. A platform that opens things in its answer to
+    /// the press has no use for this.
+    fn open<'a>(&'a self, way: &'a WayIn, view: &'a View) -> BoxFuture<'a, Result<(), ChatError>> {
+        let _ = (way, view);
+        Box::pin(async { Err(ChatError::Permanent { code: "opens_nothing".into() }) })
+    }
+
     /// Draws what replaces a card whose state nobody knows any more; pure.
     fn draw_unknown(&self) -> Drawn;
 
@@ -359,6 +374,19 @@ pub struct Pressed {
     /// Whether the pressed message says it is ours.
     pub own_message: bool,
     pub reply: Option<SecretString>,
+    /// How something can be opened in answer to this press.
+    pub way_in: Option<WayIn>,
+    /// What the person typed, where a form was submitted; exactly.
+    pub reason: Option<String>,
+}
+
+/// How something is opened in front of the person who pressed.
+#[derive(Debug, Clone)]
+pub enum WayIn {
+    /// Anew, by the right that came with the press (Slack: `trigger_id`, 3 s, one use).
+    Trigger(SecretString),
+    /// In the place of what is open already, unless that has changed since.
+    Instead { view: String, hash: Option<String> },
 }
 
 /// Who pressed, as the payload says.
@@ -414,7 +442,7 @@ pub enum ChatError {
     /// Credentials or scopes.
     #[error("the platform refuses our credentials: {code} {needed}")]
     Auth { code: String, needed: String },
-    /// The message is gone.
+    /// The message is gone, or what was open is closed.
     #[error("the message is gone: {code}")]
     Gone { code: String },
     /// The message can never be edited again.

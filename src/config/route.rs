@@ -39,6 +39,10 @@ pub(super) struct Raw {
     /// `context`: one thread for each A2A context and place. Left out: every card stands by itself.
     #[schemars(extend("enum" = ["context"]))]
     thread_by: Option<String>,
+    /// Whether `Approve` asks once more before it counts. Default `false`.
+    confirm: Option<bool>,
+    /// Whether a denial needs a reason; `Deny` without one is then not offered. Default `false`.
+    reason_on_deny: Option<bool>,
 }
 
 /// What a route is for.
@@ -94,7 +98,18 @@ impl Raw {
                 "add a group to approvers, or remove self_approval".into(),
             );
         }
-        Route { when, to: places, fallback, mention, thread_by, approvers, approvals, self_approval }
+        Route {
+            when,
+            to: places,
+            fallback,
+            mention,
+            thread_by,
+            approvers,
+            approvals,
+            self_approval,
+            confirm: self.confirm.unwrap_or(false),
+            reason_on_deny: self.reason_on_deny.unwrap_or(false),
+        }
     }
 }
 

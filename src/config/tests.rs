@@ -97,6 +97,7 @@ fn the_good_configuration_has_the_defaults_and_no_warning() {
     assert_eq!(slack.bot_token.expose_secret(), "xoxb-sesame");
     let route = &config.routes[0];
     assert_eq!((route.approvals, route.self_approval, route.fallback.len()), (1, true, 0));
+    assert!(!route.confirm && !route.reason_on_deny);
     assert!(config.signs());
 }
 

@@ -21,7 +21,14 @@ pub struct PersonRef {
 #[serde(rename_all = "snake_case")]
 pub enum Control {
     Approve,
+    /// `Approve` that the platform asks once more about before the press counts (`confirm`). It is a
+    /// control of its own, so that a press of a plain `Approve` from before the route asked for it is known.
+    ApproveConfirmed,
     Deny,
+    /// Opens a form with one field; a denial once it is submitted.
+    DenyReason,
+    /// Opens the whole text. Drawn only while something is cut.
+    ShowAll,
     Withdraw,
 }
 
@@ -29,9 +36,18 @@ impl Control {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approve => "approve",
+            Self::ApproveConfirmed => "approve_confirmed",
             Self::Deny => "deny",
+            Self::DenyReason => "deny_reason",
+            Self::ShowAll => "show_all",
             Self::Withdraw => "withdraw",
         }
+    }
+
+    /// Pressing it opens something and decides nothing: navigation, no click.
+    #[must_use]
+    pub fn opens(self) -> bool {
+        matches!(self, Self::DenyReason | Self::ShowAll)
     }
 
     /// Reads the word back; `None` for a control of another version.
@@ -39,7 +55,10 @@ impl Control {
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "approve" => Some(Self::Approve),
+            "approve_confirmed" => Some(Self::ApproveConfirmed),
             "deny" => Some(Self::Deny),
+            "deny_reason" => Some(Self::DenyReason),
+            "show_all" => Some(Self::ShowAll),
             "withdraw" => Some(Self::Withdraw),
             _ => None,
         }
@@ -99,22 +118,46 @@ pub struct Card {
     pub controls: Vec<Control>,
     /// Nobody, once it is over.
     pub mention: Mention,
+    /// While something is cut, `Approve` works only for who has opened all of it.
+    pub gated: bool,
+}
+
+/// What a route wants of a card's controls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Asks {
+    /// `Approve` asks once more.
+    pub confirm: bool,
+    /// There is no denial without a reason.
+    pub reason_on_deny: bool,
 }
 
 impl Card {
-    /// The controls of an interaction in this status.
+    /// The controls of an interaction in this status. `ShowAll` is among them whenever there is something
+    /// to read; whoever draws the card leaves it out while nothing is cut.
     #[must_use]
-    pub fn controls_for(kind: &Kind, status: &Status) -> Vec<Control> {
+    pub fn controls_for(kind: &Kind, status: &Status, asks: Asks) -> Vec<Control> {
         match (kind, status) {
             (Kind::Approval, Status::Open { votes, needed }) => {
-                let mut controls = vec![Control::Approve, Control::Deny];
+                let mut controls =
+                    vec![if asks.confirm { Control::ApproveConfirmed } else { Control::Approve }];
+                if !asks.reason_on_deny {
+                    controls.push(Control::Deny);
+                }
+                controls.extend([Control::DenyReason, Control::ShowAll]);
                 if *needed > 1 && !votes.is_empty() {
                     controls.push(Control::Withdraw);
                 }
                 controls
             }
-            _ => vec![],
+            (_, Status::Open { .. } | Status::ReadOnly) => vec![Control::ShowAll],
+            (_, Status::Delivering { .. } | Status::Paused { .. } | Status::Ended { .. }) => vec![],
         }
+    }
+
+    /// Somebody can decide with what stands on the card.
+    #[must_use]
+    pub fn is_answerable(&self) -> bool {
+        self.controls.iter().any(|control| *control != Control::ShowAll)
     }
 
     /// The facts as shown.

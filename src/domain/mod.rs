@@ -18,3 +18,4 @@ pub mod place;
 pub mod policy;
 pub mod routing;
 pub mod text;
+pub mod view;

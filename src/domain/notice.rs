@@ -27,8 +27,16 @@ pub enum Notice {
     SelfApproval,
     /// A fact could not be read: try again.
     CouldNotCheck,
-    /// Something on the card was cut, so it cannot be approved from here yet.
+    /// Something on the card was cut, so it cannot be approved before all of it was opened.
     MustView,
+    /// A denial needs a reason here.
+    NeedsReason,
+    /// The card was drawn before the route asked for what it asks now; it is drawn anew.
+    Outdated,
+    /// Something could not be opened in time: press again.
+    PressAgain,
+    /// The platform limits how often something may be opened just now.
+    OpensLater,
     /// The control is of a message nobody knows any more.
     UnknownControl,
     /// No install of ours matches where it was pressed.
@@ -43,4 +51,17 @@ pub enum Notice {
     NeedsAttention,
     /// Kept, and sent when operators take their stop back.
     Paused,
+    /// Any of these about a decision that came with words of the person's own, which are given back.
+    WithWords { about: Box<Self>, words: String },
+}
+
+impl Notice {
+    /// Gives back what the person had typed, so that it is not lost with the refusal.
+    #[must_use]
+    pub fn with_words(self, words: Option<&str>) -> Self {
+        match words {
+            Some(words) => Self::WithWords { about: Box::new(self), words: words.to_owned() },
+            None => self,
+        }
+    }
 }

@@ -9,6 +9,7 @@ use crate::domain::form::{Decision, Digest, Form};
 use crate::domain::ids::Subject;
 use crate::domain::interaction::{Action, Machine, Right, State};
 use crate::domain::routing::{Approver, Group, Route};
+use crate::domain::text::says_nothing;
 use serde::{Deserialize, Serialize};
 
 /// The rules in the order in which they are asked; the first that refuses names the refusal.
@@ -130,6 +131,8 @@ pub struct Question<'a> {
     pub shown: Option<&'a Digest>,
     /// Something of the form was cut on the card, and full view is required and not had.
     pub must_view: bool,
+    /// Whether the platform asked once more before this press came; `None` where none came yet.
+    pub asked: Option<bool>,
     /// The claim being sent is this person's own: state, vote and digest are the machine's to judge.
     pub before_sending: bool,
 }
@@ -145,6 +148,9 @@ pub struct Judgement {
     pub trace: Vec<Trace>,
     #[serde(skip)]
     pub unfit: Option<Unfit>,
+    /// The card was drawn before the route asked for what it asks now; the form did not change.
+    #[serde(skip)]
+    pub outdated: bool,
 }
 
 impl Judgement {
@@ -166,6 +172,9 @@ pub fn judge(question: &Question<'_>) -> Judgement {
     let mut needs = vec![];
     let mut unfit = None;
     let mut say = |rule, result, why: String| trace.push(Trace { rule, result, why });
+    let approving = matches!(question.action, Action::Decide(Decision::Approve));
+    let must_ask = approving && question.route.is_some_and(|route| route.confirm);
+    let unasked = must_ask && question.asked == Some(false);
 
     if !question.before_sending {
         match &question.machine.state {
@@ -232,7 +241,7 @@ pub fn judge(question: &Question<'_>) -> Judgement {
             }
             _ => say(Rule::Vote, Passed::Pass, "no earlier vote in the way".into()),
         }
-        if let Some(shown) = question.shown {
+        if let Some(shown) = question.shown.filter(|_| !unasked) {
             if *shown == question.machine.digest {
                 say(Rule::Digest, Passed::Pass, "the card shows the interaction as it is".into());
             } else {
@@ -243,9 +252,29 @@ pub fn judge(question: &Question<'_>) -> Judgement {
                 );
             }
         }
-        if question.must_view && matches!(question.action, Action::Decide(Decision::Approve)) {
-            needs.push(Need::FullView);
-            say(Rule::FullView, Passed::Fail, "the card does not show everything".into());
+    }
+    if unasked {
+        say(Rule::Digest, Passed::Fail, "the card was drawn before the route asked to confirm".into());
+    }
+    if approving && question.must_view {
+        needs.push(Need::FullView);
+        say(
+            Rule::FullView,
+            Passed::Fail,
+            "the card does not show everything, and this person has not opened all of it".into(),
+        );
+    }
+    if must_ask && question.asked != Some(true) {
+        needs.push(Need::Confirm);
+    }
+    if let (Action::Decide(decision @ Decision::Deny { .. }), true) =
+        (question.action, question.route.is_some_and(|route| route.reason_on_deny))
+    {
+        if decision.reason().is_none_or(says_nothing) {
+            needs.push(Need::Reason);
+            say(Rule::Reason, Passed::Fail, "the route wants a reason with a denial".into());
+        } else {
+            say(Rule::Reason, Passed::Pass, "a reason is given".into());
         }
     }
 
@@ -255,7 +284,7 @@ pub fn judge(question: &Question<'_>) -> Judgement {
         (None, Some(rule)) => (Verdict::Undetermined, rule),
         (None, None) => (Verdict::Allow, Rule::Approvers),
     };
-    Judgement { verdict, rule, needs, trace, unfit }
+    Judgement { verdict, rule, needs, trace, unfit, outdated: unasked }
 }
 
 fn answerable(question: &Question<'_>) -> bool {

@@ -35,6 +35,7 @@ struct Case {
     action: Action,
     shown: Option<Digest>,
     must_view: bool,
+    asked: Option<bool>,
     before_sending: bool,
 }
 
@@ -65,6 +66,8 @@ impl Case {
                 approvers: vec![Approver::Group(GroupName::new("release"))],
                 approvals: 1,
                 self_approval: true,
+                confirm: false,
+                reason_on_deny: false,
             }),
             groups: vec![group("release", &["dana"], &[("acme", "S0REL")]), group("other", &["paul"], &[])],
             subject: Some(person("dana")),
@@ -74,6 +77,7 @@ impl Case {
             action: APPROVE,
             shown: Some(digest(1)),
             must_view: false,
+            asked: Some(false),
             before_sending: false,
         }
     }
@@ -113,6 +117,7 @@ impl Case {
             action: &self.action,
             shown: self.shown.as_ref(),
             must_view: self.must_view,
+            asked: self.asked,
             before_sending: self.before_sending,
         })
     }
@@ -357,14 +362,65 @@ fn before_sending_only_the_person_is_judged() {
         c.press("dana", APPROVE, 1);
         c.before_sending = true;
         c.shown = Some(digest(9));
-        c.must_view = true;
     });
     let judged = case.judge();
     assert_eq!((judged.verdict, judged.rule), ALLOWED);
     let rules: Vec<Rule> = judged.trace.iter().map(|line| line.rule).collect();
     assert_eq!(rules, [Rule::Link, Rule::Person, Rule::Approvers]);
+    let unseen = Case { must_view: true, ..case.clone() };
+    assert_eq!(unseen.ask(), refused(Rule::FullView), "what was cut is still not seen");
     let case = Case { groups: vec![], ..case };
     assert_eq!(case.ask(), refused(Rule::Approvers), "the right was lost");
+}
+
+/// With `reason_on_deny`, a denial without one (from an older card) is refused, at the press and before it
+/// is sent; nothing else needs one.
+#[test]
+fn a_denial_needs_a_reason_where_the_route_says_so() {
+    let deny = |reason: Option<&str>| Action::Decide(Decision::Deny { reason: reason.map(Into::into) });
+    for before_sending in [false, true] {
+        let judged = |action: Action| {
+            Case::with(|c| {
+                c.route.as_mut().unwrap().reason_on_deny = true;
+                c.action = action;
+                c.before_sending = before_sending;
+            })
+            .judge()
+        };
+        for blank in [None, Some(""), Some(" \n\u{200b}")] {
+            let judged = judged(deny(blank));
+            assert_eq!((judged.verdict, judged.rule), refused(Rule::Reason), "{blank:?}");
+            assert_eq!(judged.needs, [Need::Reason]);
+        }
+        let given = judged(deny(Some("not on a Friday")));
+        assert_eq!((given.verdict, given.needs.len()), (Verdict::Allow, 0));
+        let approved = judged(APPROVE);
+        assert_eq!((approved.verdict, approved.needs.len()), (Verdict::Allow, 0));
+    }
+}
+
+/// With `confirm`, only an Approve that the platform asked about counts; before any press it is a need.
+#[test]
+fn approve_is_asked_about_once_more_where_the_route_says_so() {
+    for before_sending in [false, true] {
+        let judged = |asked, action: Action| {
+            Case::with(|c| {
+                c.route.as_mut().unwrap().confirm = true;
+                c.asked = asked;
+                c.action = action;
+                c.before_sending = before_sending;
+            })
+            .judge()
+        };
+        let unasked = judged(Some(false), APPROVE);
+        assert_eq!((unasked.verdict, unasked.rule), refused(Rule::Digest));
+        assert_eq!((unasked.needs, unasked.outdated), (vec![Need::Confirm], true));
+        let asked = judged(Some(true), APPROVE);
+        assert_eq!((asked.verdict, asked.needs, asked.outdated), (Verdict::Allow, vec![], false));
+        let before = judged(None, APPROVE);
+        assert_eq!((before.verdict, before.needs), (Verdict::Allow, vec![Need::Confirm]));
+        assert_eq!(judged(Some(false), DENY).verdict, Verdict::Allow);
+    }
 }
 
 /// Everything refuses; mending one rule after the other shows the next, in the order of the contract.
@@ -381,8 +437,10 @@ fn the_first_rule_that_refused_is_named() {
         c.owner = Some(person("dana"));
         c.shown = Some(digest(2));
         c.must_view = true;
+        c.route.as_mut().unwrap().confirm = true;
+        c.route.as_mut().unwrap().reason_on_deny = true;
     });
-    let steps: [(Rule, Mend); 8] = [
+    let steps: [(Rule, Mend); 10] = [
         (Rule::State, |c| {
             c.machine = Machine::opened(digest(1), Millis(0));
             c.press("dana", APPROVE, 2);
@@ -393,7 +451,12 @@ fn the_first_rule_that_refused_is_named() {
         (Rule::SelfApproval, |c| c.owner = Some(person("olga"))),
         (Rule::Vote, |c| c.machine.votes.clear()),
         (Rule::Digest, |c| c.shown = Some(digest(1))),
-        (Rule::FullView, |c| c.must_view = false),
+        (Rule::Digest, |c| c.asked = Some(true)),
+        (Rule::FullView, |c| {
+            c.must_view = false;
+            c.action = DENY;
+        }),
+        (Rule::Reason, |c| c.route.as_mut().unwrap().reason_on_deny = false),
     ];
     for (rule, mend) in steps {
         assert_eq!(case.ask(), refused(rule));
@@ -423,10 +486,23 @@ fn any_case() -> impl Strategy<Value = Case> {
     let approvers = prop::collection::vec(prop::sample::select(vec!["release", "other", "owner"]), 0..3);
     let action = prop_oneof![Just(APPROVE), Just(DENY), Just(Action::Withdraw)];
     let flags = (prop::bool::weighted(0.2), any::<bool>(), any::<bool>(), any::<bool>(), 0..4_u8);
-    (standing, prop::option::of(membership), who(), who(), approvers, action, flags).prop_map(
-        |(standing, membership, subject, owner, approvers, action, (view, own, sending, voted, state))| {
+    let asks = (any::<bool>(), any::<bool>(), any::<bool>());
+    let who = (who(), who());
+    (standing, prop::option::of(membership), who, approvers, action, flags, asks).prop_map(
+        |(
+            standing,
+            membership,
+            (subject, owner),
+            approvers,
+            action,
+            (view, own, sending, voted, state),
+            (confirm, asked, reason),
+        )| {
             Case::with(|c| {
                 c.approvers(&approvers);
+                c.route.as_mut().unwrap().confirm = confirm;
+                c.route.as_mut().unwrap().reason_on_deny = reason;
+                c.asked = Some(asked);
                 c.route.as_mut().unwrap().self_approval = own;
                 if voted {
                     c.press("dana", APPROVE, 3);

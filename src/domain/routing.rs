@@ -3,6 +3,7 @@
 //! Invariant: an interaction without a matching route is posted nowhere, and that is seen (listed
 //! by `open`, counted, alerted), never silent.
 
+use crate::domain::card::Asks;
 use crate::domain::form::{Form, Kind, canonical, sha256_hex};
 use crate::domain::ids::{GroupName, InteractionKey, Subject};
 use crate::domain::pattern::Pattern;
@@ -71,6 +72,18 @@ pub struct Route {
     pub approvals: u32,
     /// Whether the owner may answer.
     pub self_approval: bool,
+    /// `Approve` asks once more.
+    pub confirm: bool,
+    /// A denial needs a reason.
+    pub reason_on_deny: bool,
+}
+
+impl Route {
+    /// What it wants of a card's controls.
+    #[must_use]
+    pub fn asks(&self) -> Asks {
+        Asks { confirm: self.confirm, reason_on_deny: self.reason_on_deny }
+    }
 }
 
 impl When {
@@ -144,6 +157,8 @@ mod tests {
             approvers: vec![],
             approvals: 1,
             self_approval: true,
+            confirm: false,
+            reason_on_deny: false,
         }
     }
 

@@ -45,6 +45,12 @@ pub fn is_blank(text: &str) -> bool {
     text.chars().all(char::is_whitespace)
 }
 
+/// Whether a reader finds nothing in it: blanks and what cannot be seen.
+#[must_use]
+pub fn says_nothing(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || hidden::unusual_space(c) || hidden::is_hidden(None, c, None))
+}
+
 /// Replaces what cannot be seen.
 fn seen(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();

@@ -3,6 +3,10 @@
 //! Texts in a `.mrkdwn` context are neutralised by the caller and escaped by the template; values
 //! of type [`Markup`] (mentions, dates, checked addresses) are Slack markup of ours and stay.
 
+mod views;
+
+pub use views::{Confirm, ViewText};
+
 use super::{Context, Known, Markup, known};
 use serde::Serialize;
 
@@ -29,6 +33,8 @@ pub(super) fn all() -> Vec<Known> {
         known::<WaitingText>(),
         known::<AlertText>(),
         known::<Ping>(),
+        known::<Confirm>(),
+        known::<ViewText>(),
     ]
 }
 
@@ -196,10 +202,12 @@ impl Context for Cut {
 
 /// What the card says about itself; may be empty.
 #[derive(Debug, Clone, Serialize)]
-#[expect(clippy::struct_excessive_bools, reason = "four independent facts for one template")]
+#[expect(clippy::struct_excessive_bools, reason = "five independent facts for one template")]
 pub struct Notes {
     pub arguments_withheld: bool,
     pub cut: bool,
+    /// While something is cut, Approve needs that all of it was opened.
+    pub gated: bool,
     pub read_only: bool,
     /// The card still takes answers.
     pub open: bool,
@@ -210,13 +218,14 @@ impl Context for Notes {
     const NAME: &'static str = "slack/notes.txt";
     fn samples() -> Vec<Self> {
         let mut samples = vec![];
-        for bits in 0..16_u8 {
+        for bits in 0..32_u8 {
             for kind in KINDS {
                 samples.push(Self {
                     arguments_withheld: bits & 1 > 0,
                     cut: bits & 2 > 0,
                     read_only: bits & 4 > 0,
                     open: bits & 8 > 0,
+                    gated: bits & 16 > 0,
                     kind,
                 });
             }
@@ -336,7 +345,7 @@ impl Context for Button {
     const NAME: &'static str = "slack/button.txt";
     fn samples() -> Vec<Self> {
         let mut samples = vec![];
-        for control in ["approve", "deny", "withdraw"] {
+        for control in ["approve", "approve_confirmed", "deny", "deny_reason", "show_all", "withdraw"] {
             samples.push(Self { control, about: None });
             samples.push(Self { control, about: Some("ci / deploy".into()) });
         }
@@ -371,6 +380,8 @@ pub struct NoticeText {
     pub groups: Vec<String>,
     /// The account as an operator writes it.
     pub user: String,
+    /// What the person typed stands below.
+    pub given_back: bool,
 }
 
 impl NoticeText {
@@ -386,6 +397,7 @@ impl NoticeText {
             at: markup(String::new()),
             groups: vec![],
             user: String::new(),
+            given_back: false,
         }
     }
 }
@@ -524,6 +536,10 @@ impl Context for NoticeText {
             "self_approval",
             "could_not_check",
             "must_view",
+            "needs_reason",
+            "outdated",
+            "press_again",
+            "opens_later",
             "unknown_control",
             "not_installed",
             "still_trying",
@@ -538,6 +554,9 @@ impl Context for NoticeText {
             }
             samples.push(Self { why, ..Self::plain("vote_voided") });
         }
+        let given_back = |sample: &Self| Self { given_back: true, ..sample.clone() };
+        let with_words: Vec<Self> = samples.iter().map(given_back).collect();
+        samples.extend(with_words);
         samples
     }
 }

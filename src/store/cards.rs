@@ -125,6 +125,8 @@ pub struct Token {
     pub interaction: InteractionId,
     pub install: String,
     pub control: String,
+    /// The drawing it belongs to.
+    pub rev: i64,
     pub digest: Digest,
     pub cut: bool,
 }
@@ -172,7 +174,7 @@ const POSTED: &str = "UPDATE cards SET state = 'live', channel = $2, message = $
 const EDIT_SENT: &str = "UPDATE cards SET editing_ms = $2, cut = $3 WHERE id = $1 AND state = 'live'";
 const EDITED: &str = "UPDATE cards SET shown_rev = $2, editing_ms = NULL, confirm_ms = $3 \
     WHERE id = $1 AND state = 'live' AND (shown_rev IS NULL OR shown_rev <= $2)";
-const TOKEN: &str = "SELECT t.card_id, c.interaction_id, c.install, t.control, t.digest, c.cut \
+const TOKEN: &str = "SELECT t.card_id, c.interaction_id, c.install, t.control, t.rev, t.digest, c.cut \
     FROM tokens t JOIN cards c ON c.id = t.card_id WHERE t.token = $1";
 
 fn card(row: Row) -> Result<CardRow, StoreError> {
@@ -363,13 +365,14 @@ impl Tx {
 
     /// What a pressed control is; `None` when nobody knows it.
     pub async fn token(&mut self, token: &str) -> Result<Option<Token>, StoreError> {
-        type TokenRow = (Uuid, Uuid, String, String, String, bool);
+        type TokenRow = (Uuid, Uuid, String, String, i64, String, bool);
         Ok(fetch_optional!(self, TokenRow, TOKEN, token)?.map(
-            |(card, interaction, install, control, digest, cut)| Token {
+            |(card, interaction, install, control, rev, digest, cut)| Token {
                 card: CardId(card),
                 interaction: InteractionId(interaction),
                 install,
                 control,
+                rev,
                 digest: Digest::from_hex(digest),
                 cut,
             },

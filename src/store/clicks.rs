@@ -7,7 +7,7 @@ use super::dialect::{exec, fetch_all, fetch_optional};
 use super::{StoreError, Tx};
 use crate::domain::clock::Millis;
 use crate::domain::form::Digest;
-use crate::domain::ids::{CardId, ClickId, InteractionId, Platform};
+use crate::domain::ids::{CardId, ChatUser, ClickId, InteractionId, Platform};
 use crate::domain::place::Identity;
 use uuid::Uuid;
 
@@ -30,6 +30,8 @@ pub struct NewClick<'a> {
     pub thread: Option<&'a str>,
     pub own_message: bool,
     pub reply: Option<&'a str>,
+    /// What the person typed with it.
+    pub reason: Option<&'a str>,
     /// What was pressed, if the token is known.
     pub pressed: Option<ClickedControl>,
     pub received: Millis,
@@ -93,12 +95,30 @@ pub struct Click {
     pub thread: Option<String>,
     pub own_message: bool,
     pub reply: Option<String>,
+    /// What the person typed with it, exactly.
+    pub reason: Option<String>,
     pub pressed: Option<ClickedControl>,
     pub received: Millis,
     pub state: ClickState,
     pub subject: Option<String>,
     pub rule: Option<String>,
     pub policy: Option<String>,
+}
+
+impl Click {
+    /// Who pressed, by what the delivery itself says: the same person has the same key at every press,
+    /// also while the platform cannot be asked who they are.
+    #[must_use]
+    pub fn viewer(&self) -> ChatUser {
+        viewer(self.platform, self.enterprise.as_deref(), self.home_team.as_deref(), &self.chat_user)
+    }
+}
+
+/// Who pressed, by what a delivery says: organisation or home team, and user.
+#[must_use]
+pub fn viewer(platform: Platform, enterprise: Option<&str>, home_team: Option<&str>, user: &str) -> ChatUser {
+    let realm = enterprise.or(home_team).unwrap_or_default();
+    ChatUser { platform, realm: realm.to_owned(), user: user.to_owned() }
 }
 
 impl std::fmt::Debug for Click {
@@ -133,6 +153,7 @@ struct Row {
     thread: Option<String>,
     own_message: bool,
     reply: Option<String>,
+    reason: Option<String>,
     interaction_id: Option<Uuid>,
     card_id: Option<Uuid>,
     control: Option<String>,
@@ -147,12 +168,12 @@ struct Row {
 
 const INSERT: &str = "INSERT INTO clicks (id, dedupe_key, install, platform, chat_user, home_team, channel, message, \
     thread, own_message, reply, interaction_id, card_id, control, shown, cut, received_ms, state, team, enterprise, \
-    org_install) \
+    org_install, reason) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 'stored', \
-    $18, $19, $20) \
+    $18, $19, $20, $21) \
     ON CONFLICT (dedupe_key) DO NOTHING";
 const LOAD: &str = "SELECT id, install, platform, realm, chat_user, home_team, team, enterprise, org_install, channel, message, thread, own_message, \
-    reply, interaction_id, card_id, control, shown, cut, received_ms, state, subject, rule, policy FROM clicks WHERE id = $1";
+    reply, reason, interaction_id, card_id, control, shown, cut, received_ms, state, subject, rule, policy FROM clicks WHERE id = $1";
 const DECIDE: &str = "UPDATE clicks SET state = $2, realm = COALESCE($3, realm), subject = COALESCE($4, subject), \
     rule = COALESCE($5, rule), why = $6, policy = COALESCE($7, policy), decided_ms = $8 \
     WHERE id = $1 AND state IN ('stored', 'claimed')";
@@ -184,6 +205,7 @@ impl Tx {
             new.team,
             new.enterprise,
             new.org_install,
+            new.reason,
         )?;
         Ok(rows == 1)
     }
@@ -205,6 +227,7 @@ impl Tx {
             thread,
             own_message,
             reply,
+            reason,
             interaction_id,
             card_id,
             control,
@@ -241,6 +264,7 @@ impl Tx {
             thread,
             own_message,
             reply,
+            reason,
             pressed,
             received: Millis(received_ms),
             state: ClickState::parse(&state).ok_or_else(|| StoreError::corrupt("clicks", "state", id))?,

@@ -22,6 +22,7 @@ mod error;
 pub mod interactions;
 pub mod jobs;
 pub mod leases;
+pub mod openings;
 pub mod passes;
 pub mod pauses;
 pub mod places;

@@ -33,9 +33,11 @@ const OLD_SETTLED: &str = "SELECT i.id FROM interactions i WHERE i.state = 'sett
         WHERE a.interaction_id = i.id AND j.dead_ms IS NULL) \
     ORDER BY i.settled_ms LIMIT $2";
 /// What belongs to an interaction, in the order in which it can go.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 10] = [
     "DELETE FROM threads WHERE root_card IN (SELECT id FROM cards WHERE interaction_id = $1)",
     "DELETE FROM tokens WHERE card_id IN (SELECT id FROM cards WHERE interaction_id = $1)",
+    "DELETE FROM openings WHERE card_id IN (SELECT id FROM cards WHERE interaction_id = $1)",
+    "DELETE FROM full_views WHERE interaction_id = $1",
     "DELETE FROM copies WHERE card_id IN (SELECT id FROM cards WHERE interaction_id = $1)",
     "DELETE FROM votes WHERE interaction_id = $1",
     "DELETE FROM answers WHERE interaction_id = $1",

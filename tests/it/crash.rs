@@ -5,21 +5,23 @@
 
 use crate::world::database::{Backend, Database};
 use crate::world::story::{DANA, RELEASES, WATCH_TOKEN, Wants, config, env, serve};
+use countersign::bridge::ports::Pressed;
+use countersign::chat::slack::Inbound;
 use countersign::domain::clock::Millis;
 use countersign::domain::ids::InteractionId;
-use countersign::domain::interaction::State as Phase;
+use countersign::domain::interaction::{How, State as Phase};
 use countersign::identity::keys::{self, Keys};
 use countersign::net;
 use countersign::sandbox::a2a::{
     A2aWorld, Ask, AuthMode, Decision, Elsewhere, Jwks, Open, Setup, State, Watch,
 };
 use countersign::sandbox::faults::{Fault, Rule};
-use countersign::sandbox::slack::{self, Manner, SlackWorld, Spot};
+use countersign::sandbox::slack::{self, Delivery, Input, Manner, SlackWorld, Spot};
 use countersign::sandbox::time::Time;
 use countersign::store::{Store, StoreOptions};
 use rstest::rstest;
 use sqlx::Connection;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -232,6 +234,14 @@ pub(crate) async fn people(
         let control = if dice.roll(4) == 0 { "Deny" } else { "Approve" };
         let manner = if dice.roll(10) == 0 { Manner::twice() } else { Manner::default() };
         let spot = Spot::message(RELEASES, &card.ts);
+        if dice.roll(6) == 0 {
+            let reason = format!("reason {}", dice.roll(1_000_000));
+            for delivery in denies_with_reason(&slack, user, &spot, &reason, &manner).await {
+                let to = if delivery.acked() { &counts.acked } else { &counts.unacked };
+                to.fetch_add(1, Ordering::Relaxed);
+            }
+            continue;
+        }
         let first = slack.press_raw(user, &spot, control, &manner, |_| {});
         let deliveries = if dice.roll(6) == 0 {
             let other = if user == "U0DANA" { "U0KIM" } else { "U0DANA" };
@@ -247,6 +257,30 @@ pub(crate) async fn people(
             to.fetch_add(1, Ordering::Relaxed);
         }
     }
+}
+
+/// Presses *Deny with reason…*, and submits what opens, if anything does.
+async fn denies_with_reason(
+    slack: &SlackWorld,
+    user: &str,
+    spot: &Spot,
+    reason: &str,
+    manner: &Manner,
+) -> Vec<Delivery> {
+    let before: Vec<String> = slack.modals(user).into_iter().map(|view| view.id).collect();
+    let once = Manner::default();
+    if slack.press_raw(user, spot, "Deny with reason…", &once, |_| {}).await.is_err() {
+        return vec![];
+    }
+    let newest = |slack: &SlackWorld| slack.modals(user).into_iter().find(|view| !before.contains(&view.id));
+    // A process that died opens nothing; a person presses something else then.
+    let Ok(view) = slack.until("a form", Duration::from_millis(700), newest).await else { return vec![] };
+    let form = Spot::View { id: view.id.clone() };
+    let typed = Input::Text { text: reason.to_owned() };
+    if slack.fill(user, &form, "Reason", &typed).await.is_err() {
+        return vec![];
+    }
+    slack.submit_raw(user, &view.id, manner, |_| {}).await.unwrap_or_default()
 }
 
 pub(crate) fn number(name: &str, default: u64) -> u64 {
@@ -362,6 +396,19 @@ async fn outcomes(url: &str) -> BTreeMap<String, String> {
     rows.into_iter().collect()
 }
 
+/// The tokens of the controls that open something.
+async fn openers(url: &str) -> BTreeSet<String> {
+    const SQL: &str = "SELECT token FROM tokens WHERE control = 'deny_reason'";
+    let rows: Vec<String> = if url.starts_with("sqlite") {
+        let mut connection = sqlx::SqliteConnection::connect(url).await.unwrap();
+        sqlx::query_scalar(SQL).fetch_all(&mut connection).await.unwrap()
+    } else {
+        let mut connection = sqlx::PgConnection::connect(url).await.unwrap();
+        sqlx::query_scalar(SQL).fetch_all(&mut connection).await.unwrap()
+    };
+    rows.into_iter().collect()
+}
+
 pub(crate) async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on: Backend) {
     let store = rig.store().await;
     // No acknowledged click lost: as many outcomes as distinct clicks, none without one.
@@ -374,11 +421,21 @@ pub(crate) async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on:
     assert_eq!(clicks.get("stored"), None, "{clicks:?}");
     assert_eq!(clicks.get("claimed"), None, "{clicks:?}");
     let outcomes = outcomes(rig.database.url()).await;
-    let mut checked = 0;
+    let openers = openers(rig.database.url()).await;
+    let (mut checked, mut forms) = (0, 0);
     for delivery in rig.slack.deliveries().into_iter().filter(|delivery| delivery.status == 200) {
         let parsed = countersign::chat::slack::parse_payload(&delivery.payload());
-        let countersign::chat::slack::Inbound::Pressed(presses) = parsed.what else { continue };
-        for press in presses {
+        let presses = match parsed.what {
+            Inbound::Pressed(presses) => presses,
+            Inbound::Submitted(form) => {
+                forms += 1;
+                vec![form.pressed]
+            }
+            _ => continue,
+        };
+        // What opened a form decided nothing.
+        let opens = |press: &Pressed| openers.contains(&press.token);
+        for press in presses.into_iter().filter(|press| !opens(press)) {
             checked += 1;
             let state = outcomes.get(&press.dedupe_key).unwrap_or_else(|| panic!("lost: {}", delivery.raw));
             assert!(["delivered", "counted", "withdrawn", "refused"].contains(&state.as_str()), "{state}");
@@ -394,7 +451,7 @@ pub(crate) async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on:
         assert!(there.answers.len() <= 1, "answered twice: {there:#?}");
         let ours = there.answers.iter().find(|answer| !answer.elsewhere);
         if let Phase::Settled { how, .. } = &interaction.machine.state {
-            let says_ours = matches!(how, countersign::domain::interaction::How::Ours { .. });
+            let says_ours = matches!(how, How::Ours { .. });
             assert_eq!(says_ours, ours.is_some(), "{how:?} here, {there:#?} there");
         }
         if let Some(answer) = ours {
@@ -418,6 +475,11 @@ pub(crate) async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on:
                 assert!(buttons.is_empty(), "a control on an ended one: {shown}");
                 let word = how.outcome().as_str();
                 assert!(shown.contains(word), "it is {word}: {shown}");
+                if let How::Ours { decision, .. } = how
+                    && let Some(reason) = decision.reason()
+                {
+                    assert!(shown.contains(reason), "the reason is {reason}: {shown}");
+                }
             }
             Phase::Open => assert!(!buttons.is_empty(), "no control on an open one: {shown}"),
             Phase::Answering(claim) => panic!("at rest with a claim: {claim:?}"),
@@ -436,7 +498,7 @@ pub(crate) async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on:
     assert!(!log.contains("panicked"), "{log}");
     println!(
         "crash run {on:?}: seed {seed}, kills {kills}, starts {}, opened {}, acknowledged {}, not acknowledged {}, \
-         acknowledged clicks checked {checked}, canceled {}, elsewhere {}, answers {answers}, replays {replays}, cards {}, clicks {clicks:?}",
+         acknowledged clicks checked {checked}, of them forms {forms}, canceled {}, elsewhere {}, answers {answers}, replays {replays}, cards {}, clicks {clicks:?}",
         rig.starts,
         counts.opened.load(Ordering::Relaxed),
         counts.acked.load(Ordering::Relaxed),

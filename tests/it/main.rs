@@ -39,6 +39,8 @@ mod story_rest;
 #[cfg(test)]
 mod story_trouble;
 #[cfg(test)]
+mod story_views;
+#[cfg(test)]
 mod wire_a2a;
 #[cfg(test)]
 #[expect(clippy::duplicate_mod, reason = "the same cases over the other binding")]

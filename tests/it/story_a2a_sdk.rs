@@ -96,7 +96,7 @@ async fn only_the_owner_may_answer_there() {
     sdk.story.pass(Duration::from_secs(3)).await;
     assert_eq!(sdk.recorded(&ask).await.0, None);
     assert_eq!(sdk.story.told("U0KIM").len(), 1);
-    assert_eq!(sdk.story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(sdk.story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     sdk.story.end().await;
 }
 

@@ -15,7 +15,7 @@ async fn an_approval_goes_the_whole_way(
 ) {
     let story = Story::with(on, Wants { foreign, ..Wants::default() }).await;
     let (ask, card) = story.asked("deploy_service").await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
 
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
@@ -70,7 +70,7 @@ async fn a_runtime_that_lets_only_the_owner_answer(
     story.pass(Duration::from_secs(3)).await;
     let told = story.told("U0KIM");
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
 
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
@@ -195,7 +195,7 @@ async fn one_after_another(#[values(Backend::Sqlite, Backend::Postgres)] on: Bac
     assert_eq!(story.slack.cards(RELEASES).len(), 2);
     let second = story.card(RELEASES);
     assert!(story.reads(&second).contains("second"));
-    assert_eq!(story.buttons(&second), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&second), ["Approve", "Deny", "Deny with reason…"]);
     assert_eq!(story.recorded(&ask).len(), 1);
     story.end().await;
 }

@@ -18,7 +18,7 @@ async fn a_press_while_paused_is_kept_and_goes_out_when_it_ends(
     let (ask, card) = story.asked("deploy_service").await;
     assert!(story.service.bridge.pause(whom).await.unwrap().changed);
     assert!(!story.service.bridge.pause(whom).await.unwrap().changed, "once more changes nothing");
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"], "people go on deciding");
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "people go on deciding");
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver_only(&[JobKind::Decide]).await;
     story.presses("U0KIM", &card, "Deny").await;
@@ -104,7 +104,7 @@ async fn the_time_to_deliver_goes_on(#[values(Backend::Sqlite, Backend::Postgres
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
     story.pass(Duration::from_secs(305)).await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"], "{}", story.reads(&card));
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "{}", story.reads(&card));
     let told = story.told("U0DANA");
     assert!(told.last().unwrap().contains("could not be delivered in time"), "{told:?}");
     story.service.bridge.resume("prod").await.unwrap();

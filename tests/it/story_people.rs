@@ -19,7 +19,7 @@ async fn an_unlinked_clicker_is_told_what_to_do(#[values(Backend::Sqlite, Backen
     let told = story.told("U0SAM");
     assert_eq!(told.len(), 1);
     assert!(told.iter().all(|text| text.contains("U0SAM")), "it names the account to be linked: {told:?}");
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     let audit = story.audit().await;
     let row = audit.last().unwrap();
     assert_eq!((row.rule.as_deref(), row.decision.as_deref()), (Some("link"), Some("refused")));
@@ -50,7 +50,7 @@ async fn never_answers(#[case] user: &str, #[values(Backend::Sqlite, Backend::Po
     assert!(deliveries.iter().all(countersign::sandbox::slack::Delivery::acked), "{deliveries:?}");
     story.deliver().await;
     assert_eq!(story.recorded(&ask), []);
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     assert_eq!(story.clicks().await.get("refused"), Some(&1));
     assert_eq!(story.audit().await.last().unwrap().decision.as_deref(), Some("refused"));
     story.pass(Duration::from_mins(1)).await;
@@ -104,7 +104,7 @@ async fn two_of_two(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     story.deliver().await;
     story.pass(Duration::from_secs(2)).await;
     assert!(story.reads(&card).contains("1 of 2"), "{}", story.reads(&card));
-    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Withdraw"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…", "Withdraw"]);
     // Again: recorded already. Somebody else's Withdraw: they have no vote.
     story.presses("U0DANA", &card, "Approve").await;
     story.presses("U0KIM", &card, "Withdraw").await;
@@ -115,7 +115,7 @@ async fn two_of_two(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     story.presses("U0DANA", &card, "Withdraw").await;
     story.deliver().await;
     story.pass(Duration::from_secs(2)).await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     assert_eq!(story.recorded(&ask), []);
     story.presses("U0DANA", &card, "Approve").await;
     story.presses("U0KIM", &card, "Approve").await;

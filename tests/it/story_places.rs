@@ -224,7 +224,10 @@ async fn one_thread_for_a_context(#[values(Backend::Sqlite, Backend::Postgres)] 
         assert_eq!(story.recorded(open), []);
     }
     assert!(story.reads(&second).contains("denied by"));
-    assert_eq!(story.buttons(&of_tool(&story, RELEASES, "deploy_one")), ["Approve", "Deny"]);
+    assert_eq!(
+        story.buttons(&of_tool(&story, RELEASES, "deploy_one")),
+        ["Approve", "Deny", "Deny with reason…"]
+    );
     story.end().await;
 }
 

@@ -241,7 +241,7 @@ async fn a_registration_after_the_card(#[values(Backend::Sqlite, Backend::Postgr
         story.advance(Duration::from_secs(11));
         story.tick().await;
     }
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"], "{}", story.reads(&card));
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "{}", story.reads(&card));
     let before = story.reads(&card);
     bridge.register_task("prod", &ask.task_id, None, Some(&subject(DANA))).await.unwrap();
     story.tick().await;
@@ -331,7 +331,7 @@ async fn an_unclear_state_does_not_keep_a_claim_for_ever(
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
     story.pass(Duration::from_secs(400)).await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"], "{}", story.reads(&card));
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "{}", story.reads(&card));
     assert!(!story.told("U0DANA").is_empty());
     assert_eq!(story.recorded(&ask), []);
     story.end().await;

@@ -257,7 +257,7 @@ async fn the_runtime_is_down_for_longer(#[values(Backend::Sqlite, Backend::Postg
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
     story.pass(Duration::from_secs(400)).await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"], "{}", story.reads(&card));
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "{}", story.reads(&card));
     assert!(story.told("U0DANA").len() >= 2, "still trying, then too late: {:?}", story.told("U0DANA"));
     story.a2a.faults().clear();
     story.presses("U0DANA", &card, "Approve").await;
@@ -305,7 +305,7 @@ async fn the_interaction_changes_between_press_and_sending(
     story.pass(Duration::from_secs(3)).await;
     assert_eq!(story.recorded(&ask), [], "what was shown is what is answered");
     assert!(story.reads(&card).contains("something worse"));
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     assert_eq!(story.told("U0DANA").len(), 1);
     story.end().await;
 }
@@ -324,7 +324,7 @@ async fn the_right_is_lost_before_sending(#[values(Backend::Sqlite, Backend::Pos
     story.deliver().await;
     story.pass(Duration::from_secs(3)).await;
     assert_eq!(story.recorded(&ask), []);
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     assert_eq!(story.told("U0KIM").len(), 1);
     story.end().await;
 }
@@ -343,7 +343,7 @@ async fn deactivated_between_click_and_sending(#[values(Backend::Sqlite, Backend
     story.deliver().await;
     assert_eq!(story.recorded(&ask), []);
     story.pass(Duration::from_secs(3)).await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     story.end().await;
 }
 
@@ -364,7 +364,7 @@ async fn mass_disappearance_is_doubted(#[values(Backend::Sqlite, Backend::Postgr
         story.tick().await;
     }
     for card in story.slack.cards(RELEASES) {
-        assert_eq!(story.buttons(&card), ["Approve", "Deny"], "no card changes");
+        assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "no card changes");
     }
     let alerts =
         story.service.bridge.store.read(|tx| Box::pin(async move { tx.alerts().await })).await.unwrap();

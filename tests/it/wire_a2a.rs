@@ -247,7 +247,7 @@ async fn a2a_case_19_what_is_written_under_a_card_is_no_answer() {
     assert!(story.a2a.requests_of("SendMessage").is_empty());
     assert_eq!(story.recorded(&ask), []);
     assert_eq!(story.recorded(&question), []);
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     story.end().await;
 }
 
@@ -276,7 +276,7 @@ async fn a2a_case_22_the_next_interaction_is_shown_and_the_old_one_not_answered(
     assert_eq!(story.told("U0DANA").len(), 1);
     let second = story.card(RELEASES);
     assert!(story.reads(&second).contains("second"));
-    assert_eq!(story.buttons(&second), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&second), ["Approve", "Deny", "Deny with reason…"]);
     story.end().await;
 }
 
@@ -449,14 +449,14 @@ async fn a2a_case_51_absence_that_is_contradicted_closes_nothing() {
     let (ask, card) = story.asked("deploy_service").await;
     story.a2a.unlist(&ask.task_id, true);
     watch_for(&story, 30).await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     for _ in 0..3 {
         story.a2a.faults().add(Rule::next("GetTask", Fault::Refuse { error: "-32001".into() }));
         story.advance(Duration::from_secs(11));
         story.tick().await;
         story.advance(Duration::from_secs(11));
         story.tick().await;
-        assert_eq!(story.buttons(&card), ["Approve", "Deny"], "{}", story.reads(&card));
+        assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "{}", story.reads(&card));
     }
     story.presses("U0DANA", &card, "Approve").await;
     story.deliver().await;
@@ -475,7 +475,7 @@ async fn a2a_case_52_a_state_that_stays_old_brings_the_buttons_back() {
     watch_for(&story, 20).await;
     assert!(story.buttons(&card).is_empty(), "not within 30 s: {}", story.reads(&card));
     watch_for(&story, 60).await;
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"], "{}", story.reads(&card));
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "{}", story.reads(&card));
     let events: Vec<String> = story.audit().await.into_iter().map(|row| row.event).collect();
     assert!(events.iter().any(|event| event == "reopened"), "{events:?}");
     watch_for(&story, 60).await;
@@ -650,7 +650,12 @@ async fn a2a_case_70_two_watched_subjects() {
         })
         .await;
     watch_for(&story, 60).await;
-    assert_eq!(story.buttons(of_kim), ["Approve", "Deny"], "absence closes nothing: {}", story.reads(of_kim));
+    assert_eq!(
+        story.buttons(of_kim),
+        ["Approve", "Deny", "Deny with reason…"],
+        "absence closes nothing: {}",
+        story.reads(of_kim)
+    );
     assert!(story.a2a.end(&kim.task_id, State::Canceled, None));
     watch_for(&story, 10).await;
     assert!(story.reads(of_kim).contains("canceled"), "{}", story.reads(of_kim));

@@ -62,12 +62,36 @@ impl Api {
         self.send(method, arguments).await
     }
 
+    /// The same with a deadline of its own, for what is of no use later.
+    pub(super) async fn call_within(
+        &self,
+        method: Method,
+        arguments: Value,
+        deadline: Duration,
+    ) -> Result<Answer, ChatError> {
+        self.reserve(method, None).map_err(|after| ChatError::Paced { after })?;
+        self.send_within(method, arguments, Some(deadline)).await
+    }
+
     /// Makes a call whose right was taken before, unless the method was parked meanwhile.
     pub(super) async fn send(&self, method: Method, arguments: Value) -> Result<Answer, ChatError> {
+        self.send_within(method, arguments, None).await
+    }
+
+    async fn send_within(
+        &self,
+        method: Method,
+        arguments: Value,
+        deadline: Option<Duration>,
+    ) -> Result<Answer, ChatError> {
         if let Some(after) = self.pace.parked_for(&self.install, method.name()) {
             return Err(ChatError::Paced { after });
         }
         let request = self.client.post(format!("{}/{}", self.base, method.name()));
+        let request = match deadline {
+            Some(deadline) => request.timeout(deadline),
+            None => request,
+        };
         let request = match self.bearer() {
             Some(bearer) => request.header(AUTHORIZATION, bearer),
             None => return Err(ChatError::Auth { code: "token_malformed".into(), needed: String::new() }),

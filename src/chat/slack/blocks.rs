@@ -8,13 +8,14 @@ use crate::render::mrkdwn;
 use serde_json::Value;
 use slack_morphism::prelude::{
     SlackAccessibilityLabel, SlackActionBlockElement, SlackActionId, SlackActionsBlock, SlackBlock,
-    SlackBlockButtonElement, SlackBlockButtonStyle, SlackBlockId, SlackBlockMarkDownText,
-    SlackBlockPlainText, SlackContextBlock, SlackContextBlockElement, SlackHeaderBlock, SlackRichTextBlock,
-    SlackRichTextElement, SlackRichTextInlineElement, SlackRichTextPreformatted, SlackRichTextSection,
-    SlackRichTextText, SlackSectionBlock,
+    SlackBlockButtonElement, SlackBlockButtonStyle, SlackBlockConfirmItem, SlackBlockId,
+    SlackBlockMarkDownText, SlackBlockPlainText, SlackBlockPlainTextInputElement, SlackContextBlock,
+    SlackContextBlockElement, SlackHeaderBlock, SlackInputBlock, SlackRichTextBlock, SlackRichTextElement,
+    SlackRichTextInlineElement, SlackRichTextPreformatted, SlackRichTextSection, SlackRichTextText,
+    SlackSectionBlock,
 };
 
-use super::limits::{SECTION, short};
+use super::limits::{SECTION, cost, short};
 
 /// Blocks under construction; numbers their ids.
 pub(super) struct Blocks {
@@ -30,6 +31,27 @@ pub(super) struct Button {
     pub(super) spoken: String,
     pub(super) token: String,
     pub(super) style: Option<SlackBlockButtonStyle>,
+    /// Slack asks this before it sends the press.
+    pub(super) confirm: Option<Confirm>,
+}
+
+/// A second question, within its limits.
+#[derive(Clone)]
+pub(super) struct Confirm {
+    pub(super) title: String,
+    pub(super) text: String,
+    pub(super) yes: String,
+    pub(super) no: String,
+}
+
+impl Button {
+    /// All its text.
+    pub(super) fn cost(&self) -> usize {
+        let asked = |confirm: &Confirm| {
+            [&confirm.title, &confirm.text, &confirm.yes, &confirm.no].map(|text| cost(text)).iter().sum()
+        };
+        cost(&self.label) + cost(&self.spoken) + self.confirm.as_ref().map_or(0, asked)
+    }
 }
 
 impl Blocks {
@@ -114,10 +136,30 @@ impl Blocks {
                 .with_value(button.token)
                 .with_accessibility_label(SlackAccessibilityLabel::new(button.spoken));
             element.style = button.style;
+            element.confirm = button.confirm.map(|confirm| SlackBlockConfirmItem {
+                title: plain(confirm.title).into(),
+                text: plain(confirm.text).into(),
+                confirm: plain(confirm.yes).into(),
+                deny: plain(confirm.no).into(),
+                style: None,
+            });
             SlackActionBlockElement::Button(element)
         });
         let mut block = SlackActionsBlock::new(elements.collect());
         block.block_id = self.id();
+        self.blocks.push(block.into());
+    }
+
+    /// A field for text of several lines, which must be filled in.
+    pub(super) fn input(&mut self, label: String, hint: String, action: &str, longest: usize) {
+        let mut element = SlackBlockPlainTextInputElement::new()
+            .with_action_id(SlackActionId::new(action.to_owned()))
+            .with_multiline(true);
+        element.max_length = u64::try_from(longest).ok();
+        let mut block = SlackInputBlock::new(plain(label).into(), element.into());
+        block.block_id = self.id();
+        block.hint = Some(plain(hint).into());
+        block.optional = Some(false);
         self.blocks.push(block.into());
     }
 

@@ -175,6 +175,92 @@ fn a_token_that_cannot_be_ours_is_empty() {
     }
 }
 
+fn submission() -> Value {
+    json!({"type": "view_submission", "api_app_id": "A0CS", "team": {"id": "T0ACME"}, "enterprise": null,
+        "user": {"id": "U0DANA", "team_id": "T0ACME"}, "trigger_id": "1.3.cd", "response_urls": [],
+        "view": {"id": "V01", "hash": "17960.bb", "callback_id": "cs.deny_reason", "private_metadata": "o_7Q2",
+            "state": {"values": {"cs:1:3:in:1": {"cs.text": {"type": "plain_text_input", "value": "  ship <b>it</b>\n"}}}},
+            "blocks": []}})
+}
+
+fn form_of(value: &Value) -> Option<Box<Submitted>> {
+    match parse_interactivity(&form(value)).what {
+        Inbound::Submitted(submitted) => Some(submitted),
+        Inbound::Ignored => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Slack case 47: a form is known by its token, what was typed stays as it is, and its trigger tells one
+/// submission from the next.
+#[test]
+fn slack_case_47_a_submitted_form() {
+    let first = form_of(&submission()).unwrap();
+    assert_eq!((first.pressed.token.as_str(), first.field.as_str()), ("o_7Q2", "cs:1:3:in:1"));
+    assert_eq!(first.pressed.reason.as_deref(), Some("  ship <b>it</b>\n"));
+    assert!(!first.is_blank());
+    assert_eq!((first.pressed.by.user.as_str(), first.pressed.channel.as_deref()), ("U0DANA", None));
+    let key = |change: fn(&mut Value)| {
+        let mut other = submission();
+        change(&mut other);
+        form_of(&other).unwrap().pressed.dedupe_key
+    };
+    assert_eq!(key(|_| {}), first.pressed.dedupe_key);
+    assert_ne!(key(|form| form["trigger_id"] = json!("1.4.ef")), first.pressed.dedupe_key);
+    assert_eq!(key(|form| form["view"]["hash"] = json!("1.cc")), first.pressed.dedupe_key, "not the hash");
+    assert_ne!(key(|form| form["trigger_id"] = Value::Null), first.pressed.dedupe_key);
+}
+
+#[rstest]
+#[case(Value::Null)]
+#[case(json!(""))]
+#[case(json!(" \n\t\u{200b}\u{2800}"))]
+#[case(json!(7))]
+fn nothing_typed_is_blank(#[case] value: Value) {
+    let mut form = submission();
+    form["view"]["state"]["values"]["cs:1:3:in:1"]["cs.text"]["value"] = value;
+    assert!(form_of(&form).unwrap().is_blank());
+}
+
+#[test]
+fn a_form_without_token_or_field_is_acknowledged_and_nothing_else() {
+    for (at, value) in
+        [("private_metadata", json!("")), ("state", json!({"values": {}})), ("state", Value::Null)]
+    {
+        let mut form = submission();
+        form["view"][at] = value;
+        assert!(form_of(&form).is_none(), "{at}");
+    }
+    let mut nul = submission();
+    nul["view"]["state"]["values"]["cs:1:3:in:1"]["cs.text"]["value"] = json!("a\0b");
+    assert_eq!(
+        form_of(&nul).unwrap().pressed.reason.as_deref(),
+        Some("a\u{fffd}b"),
+        "a database takes no NUL"
+    );
+}
+
+/// What may be opened in answer: anew by the trigger of a press on a message, in the place of the view by
+/// its hash for a press in one.
+#[test]
+fn a_press_says_how_something_can_be_opened() {
+    let press = press_of(&payload());
+    assert!(matches!(press.way_in, Some(WayIn::Trigger(_))), "{press:?}");
+    assert!(!format!("{press:?}").contains("1.2.ab"), "a trigger is a secret");
+    let mut in_view = payload();
+    for key in ["channel", "message", "response_url"] {
+        in_view[key] = Value::Null;
+    }
+    in_view["container"] = json!({"type": "view", "view_id": "V01"});
+    in_view["view"] = json!({"id": "V01", "hash": "17960.bb"});
+    match press_of(&in_view).way_in {
+        Some(WayIn::Instead { view, hash }) => {
+            assert_eq!((view.as_str(), hash.as_deref()), ("V01", Some("17960.bb")))
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 #[rstest]
 #[case::not_json(b"payload=%7Bnope".to_vec())]
 #[case::no_object(b"payload=%5B1%5D".to_vec())]

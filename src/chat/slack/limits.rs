@@ -20,7 +20,15 @@ pub(super) const TEXT_FOREIGN: usize = 300;
 /// A name within a sentence.
 pub(super) const NAME: usize = 120;
 /// A person's reason with a denial.
-pub(super) const REASON: usize = 1_000;
+pub(super) const REASON: usize = 2_800;
+/// A second question: its title, its text, its two buttons.
+pub(super) const CONFIRM_TITLE: usize = 90;
+pub(super) const CONFIRM_TEXT: usize = 280;
+pub(super) const CONFIRM_BUTTON: usize = 28;
+/// Title and buttons of a view.
+pub(super) const VIEW_TITLE: usize = 24;
+/// Label and hint of a field.
+pub(super) const INPUT: usize = 1_900;
 /// An address behind a link of ours.
 pub(super) const URL: usize = 1_500;
 /// A configured name, a field's label.
@@ -122,7 +130,8 @@ pub(super) fn short(text: &str, budget: usize) -> String {
 pub(super) fn split(text: &str, budget: usize) -> Vec<String> {
     let mut parts = vec![];
     let mut rest = text;
-    while cost(rest) > budget {
+    // The length alone tells for most of a long text, which is not gone through again and again.
+    while rest.len() > budget || cost(rest) > budget {
         let end = head(rest, budget).max(rest.chars().next().map_or(1, char::len_utf8));
         let window = rest.get(..end).unwrap_or_default();
         let at_break = window.rfind('\n').map(|at| at + 1).filter(|at| *at > end / 2);

@@ -30,19 +30,21 @@ mod scopes;
 mod signature;
 pub mod socket;
 mod tell;
+mod views;
 
 #[cfg(test)]
 mod rules;
 
 pub use delivery::{Delivery, Read, Way};
 pub use events::{Command, Event};
-pub use inbound::{Inbound, Interactivity, is_ssl_check, parse_payload};
+pub use inbound::{Inbound, Interactivity, Submitted, is_ssl_check, parse_payload};
 pub use manifest::manifest;
 pub use signature::{EmptySecret, Refused, Verifier, sign};
+pub use views::blank_reason;
 
 use crate::bridge::ports::{
     Call, ChatError, ChatPlatform, Destination, Drawn, Finding, Identity, Look, Marks, MessageRef, Person,
-    PressedBy, Profile,
+    PressedBy, Profile, WayIn,
 };
 use crate::domain::bulletin::Bulletin;
 use crate::domain::card::Card;
@@ -50,6 +52,7 @@ use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::{CardId, Platform};
 use crate::domain::notice::Notice;
 use crate::domain::place::Target;
+use crate::domain::view::View;
 use crate::pace::Pace;
 use crate::render::Templates;
 use api::Api;
@@ -145,6 +148,14 @@ impl ChatPlatform for Slack {
 
     fn draw(&self, card: &Card, marks: &Marks) -> Drawn {
         render::card(&self.templates, card, marks)
+    }
+
+    fn pages(&self, card: &Card) -> usize {
+        views::pages(&self.templates, card)
+    }
+
+    fn open<'a>(&'a self, way: &'a WayIn, view: &'a View) -> BoxFuture<'a, Result<(), ChatError>> {
+        Box::pin(self.open_view(way, view))
     }
 
     fn draw_unknown(&self) -> Drawn {

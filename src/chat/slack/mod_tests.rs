@@ -1,7 +1,7 @@
 //! The whole platform against the strict stand-in.
 
 use super::*;
-use crate::domain::card::{Control, Mention, PersonRef, Status};
+use crate::domain::card::{Asks, Control, Mention, PersonRef, Status};
 use crate::domain::form::{Fact, Form, Kind};
 use crate::domain::ids::Ids;
 use crate::domain::policy::{Standing, Unfit};
@@ -70,7 +70,7 @@ async fn with(token: &str, app_id: Option<&str>, test: impl AsyncFnOnce(&Scene))
 
 impl Scene {
     fn drawn(&self, status: Status, rev: i64) -> Drawn {
-        let controls = Card::controls_for(&Kind::Approval, &status);
+        let controls = Card::controls_for(&Kind::Approval, &status, Asks::default());
         let card = Card {
             form: Form {
                 kind: Kind::Approval,
@@ -90,6 +90,7 @@ impl Scene {
             status,
             controls,
             mention: Mention::default(),
+            gated: true,
         };
         let tokens = vec![(Control::Approve, format!("k_a{rev}")), (Control::Deny, format!("k_d{rev}"))];
         self.slack.draw(&card, &Marks { card: card_id(), rev, tokens })

@@ -3,7 +3,7 @@
 //! Invariant: text and blocks say the same; people are named by mention or in a code span.
 
 use super::blocks::Blocks;
-use super::limits::{LABEL, NAME, SECTION, short};
+use super::limits::{LABEL, NAME, SECTION, short, split};
 use super::people::{moment, person};
 use crate::domain::card::PersonRef;
 use crate::domain::notice::Notice;
@@ -20,6 +20,12 @@ pub(super) fn draw(templates: &Templates, notice: &Notice) -> (String, Value) {
     let text = if text.len() > SECTION { short(&mrkdwn(&short(&text, SECTION / 6)), SECTION) } else { text };
     let mut blocks = Blocks::new(None);
     blocks.markup(text.clone());
+    if let Notice::WithWords { words, .. } = notice {
+        // Their own words in a box where nothing is markup, exactly as they were typed.
+        for part in split(words, SECTION) {
+            blocks.quoted(None, Some(part));
+        }
+    }
     (text, blocks.done())
 }
 
@@ -47,6 +53,10 @@ fn words(notice: &Notice) -> NoticeText {
         Notice::SelfApproval => NoticeText::plain("self_approval"),
         Notice::CouldNotCheck => NoticeText::plain("could_not_check"),
         Notice::MustView => NoticeText::plain("must_view"),
+        Notice::NeedsReason => NoticeText::plain("needs_reason"),
+        Notice::Outdated => NoticeText::plain("outdated"),
+        Notice::PressAgain => NoticeText::plain("press_again"),
+        Notice::OpensLater => NoticeText::plain("opens_later"),
         Notice::UnknownControl => NoticeText::plain("unknown_control"),
         Notice::NotInstalled => NoticeText::plain("not_installed"),
         Notice::Refused { why, by: who } => {
@@ -56,6 +66,7 @@ fn words(notice: &Notice) -> NoticeText {
         Notice::StillTrying => NoticeText::plain("still_trying"),
         Notice::NeedsAttention => NoticeText::plain("needs_attention"),
         Notice::Paused => NoticeText::plain("paused"),
+        Notice::WithWords { about, .. } => NoticeText { given_back: true, ..words(about) },
     }
 }
 

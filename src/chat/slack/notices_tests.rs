@@ -98,7 +98,7 @@ fn refusals_say_what_to_do_next() {
     You may not answer this. Nobody may answer it here; ask your operators.
     The agent works for you, and here its owner may not answer. Ask another approver.
     It could not be checked whether you may answer, so nothing was sent. Press again in a minute.
-    This card does not show everything, so it cannot be approved from here yet. Deny works; to approve, use the runtime's own interface.
+    This card does not show everything, so nothing was sent. Open Show all first, to its last page; then Approve works for you. Deny works without it.
     This button is no longer known, so nothing was sent. Look for a newer message.
     Countersign is not installed here, so nothing was sent. Ask your operators.
     Your answer is kept. The runtime does not answer yet; it is tried again until it is delivered or ends otherwise.

@@ -9,9 +9,10 @@
 //! value is drawn so that it cannot pass for a fact); the agent's words in a box below "Agent says";
 //! names in code spans; a short piece at the end of the notification's text.
 
-use super::blocks::{Blocks, Button};
+use super::blocks::{Blocks, Button, Confirm};
 use super::limits::{
-    BUTTON, HEADER, LABEL, MESSAGE, REASON, SECTION, TEXT, TEXT_FOREIGN, cap, cost, fit, share, short, split,
+    BUTTON, CONFIRM_BUTTON, CONFIRM_TEXT, CONFIRM_TITLE, HEADER, LABEL, MESSAGE, NAME, REASON, SECTION, TEXT,
+    TEXT_FOREIGN, cap, cost, fit, share, short, split,
 };
 use super::people::{address, group_mention, moment, name, person, person_in_text, user_mention};
 use crate::bridge::ports::{Drawn, Marks};
@@ -19,10 +20,10 @@ use crate::domain::card::{Card, Control, Mention, Status};
 use crate::domain::form::{Form, Kind};
 use crate::domain::interaction::Outcome;
 use crate::domain::text::{is_blank, line, visible};
-use crate::render::slack::Button as ButtonWords;
 use crate::render::slack::{
     Asked, AskedOption, Cut, Facts, Foot, Head, Notes, Ping, Reason, State, Text, Unknown, Words,
 };
+use crate::render::slack::{Button as ButtonWords, Confirm as ConfirmWords};
 use crate::render::{Markup, Templates};
 use slack_morphism::prelude::SlackBlockButtonStyle;
 
@@ -39,7 +40,6 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
     let reason = pen.reason();
     let foot = pen.foot();
     let ping = pen.ping();
-    let buttons = |pen: &Pen<'_>| pen.buttons(marks);
     let label = templates.render(&Words { empty: false });
     let nothing = templates.render(&Words { empty: true });
 
@@ -49,7 +49,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
             + state.len()
             + foot.len()
             + ping.len()
-            + buttons(&pen).iter().map(|button| cost(&button.label) + cost(&button.spoken)).sum::<usize>();
+            + pen.buttons(marks, true).iter().map(Button::cost).sum::<usize>();
     let rest = MESSAGE.saturating_sub(fixed);
     let (facts, words) = (pen.facts(), pen.words());
     let facts_cost = facts.iter().map(|fact| cost(fact) + 1).sum::<usize>();
@@ -77,7 +77,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
     body.section(notes.clone());
     body.markup(state.clone());
     body.section(reason.clone());
-    body.buttons(buttons(&pen));
+    body.buttons(pen.buttons(marks, cut));
     body.context(foot);
 
     let mut compact = Blocks::new(Some(format!("{ids}:c")));
@@ -91,7 +91,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
     }
     compact.markup(ping);
     compact.markup(state);
-    compact.buttons(buttons(&pen));
+    compact.buttons(pen.buttons(marks, cut));
 
     Drawn { text: pen.text(), body: body.done(), compact: compact.done(), cut }
 }
@@ -114,9 +114,9 @@ pub(super) fn unknown(templates: &Templates) -> Drawn {
 }
 
 /// One card with the words for it.
-struct Pen<'a> {
-    templates: &'a Templates,
-    card: &'a Card,
+pub(super) struct Pen<'a> {
+    pub(super) templates: &'a Templates,
+    pub(super) card: &'a Card,
 }
 
 impl Pen<'_> {
@@ -186,7 +186,7 @@ impl Pen<'_> {
     }
 
     /// Title, agent and the runtime's fields, one entry each.
-    fn facts(&self) -> Vec<String> {
+    pub(super) fn facts(&self) -> Vec<String> {
         let own = [("title", &self.card.form.title), ("agent", &self.card.agent)];
         let given = self.card.facts().iter().map(|fact| (fact.label.as_str(), &fact.value));
         let entries = own.into_iter().filter(|(_, value)| !is_blank(value)).chain(given);
@@ -207,7 +207,7 @@ impl Pen<'_> {
     }
 
     /// The agent's words: the prompt, and the questions of a form with all their options.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         let Form { prompt, questions, .. } = &self.card.form;
         let mut words = visible(prompt);
         for (at, question) in questions.iter().enumerate() {
@@ -235,10 +235,11 @@ impl Pen<'_> {
 
     fn notes(&self, cut: bool) -> String {
         let open = matches!(self.card.status, Status::Open { .. });
-        let read_only = matches!(self.card.status, Status::ReadOnly) || open && self.card.controls.is_empty();
+        let read_only = matches!(self.card.status, Status::ReadOnly) || open && !self.card.is_answerable();
         let notes = Notes {
             arguments_withheld: self.card.form.arguments_withheld && self.card.form.kind == Kind::Approval,
             cut,
+            gated: self.card.gated,
             read_only,
             open,
             kind: self.kind(),
@@ -327,20 +328,46 @@ impl Pen<'_> {
         self.templates.render(&Ping { mentions, more })
     }
 
-    fn buttons(&self, marks: &Marks) -> Vec<Button> {
+    /// What it is about, in few words.
+    pub(super) fn about(&self) -> Option<String> {
         let about = [&self.card.form.title, &self.card.agent].map(|text| line(text));
-        let about = about.into_iter().find(|text| !text.is_empty());
-        let controls = self.card.controls.iter().filter_map(|control| {
+        about.into_iter().find(|text| !text.is_empty())
+    }
+
+    fn confirm(&self, about: Option<&String>) -> Confirm {
+        let words = |part, most| {
+            let about = about.map(|about| short(about, NAME));
+            let agent = short(&line(&self.card.agent), NAME);
+            short(&line(&self.templates.render(&ConfirmWords { part, about, agent })), most)
+        };
+        Confirm {
+            title: words("title", CONFIRM_TITLE),
+            text: words("text", CONFIRM_TEXT),
+            yes: words("confirm", CONFIRM_BUTTON),
+            no: words("cancel", CONFIRM_BUTTON),
+        }
+    }
+
+    fn buttons(&self, marks: &Marks, cut: bool) -> Vec<Button> {
+        let about = self.about();
+        let drawn = self.card.controls.iter().filter(|control| cut || **control != Control::ShowAll);
+        let controls = drawn.filter_map(|control| {
             let token = marks.tokens.iter().find(|(of, _)| of == control).map(|(_, token)| token.clone())?;
             let words = |about| self.templates.render(&ButtonWords { control: control.as_str(), about });
             let (action, style) = match control {
-                Control::Approve => ("cs.approve", Some(SlackBlockButtonStyle::Primary)),
+                Control::Approve | Control::ApproveConfirmed => {
+                    ("cs.approve", Some(SlackBlockButtonStyle::Primary))
+                }
                 Control::Deny => ("cs.deny", Some(SlackBlockButtonStyle::Danger)),
+                Control::DenyReason => ("cs.deny_reason", None),
+                Control::ShowAll => ("cs.show_all", None),
                 Control::Withdraw => ("cs.withdraw", None),
             };
             let label = short(&line(&words(None)), BUTTON);
             let spoken = short(&line(&words(about.clone())), BUTTON);
-            Some(Button { action, label, spoken, token, style })
+            let asks = *control == Control::ApproveConfirmed;
+            let confirm = asks.then(|| self.confirm(about.as_ref()));
+            Some(Button { action, label, spoken, token, style, confirm })
         });
         controls.collect()
     }

@@ -1,6 +1,6 @@
 use super::super::rules;
 use super::*;
-use crate::domain::card::{Mention, PersonRef};
+use crate::domain::card::{Asks, Mention, PersonRef};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Choice, Fact, Question};
 use crate::domain::ids::CardId;
@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use std::sync::LazyLock;
 use uuid::Uuid;
 
+#[path = "render_tests/asks.rs"]
+mod asks;
 #[path = "render_tests/limits.rs"]
 mod limits;
 
@@ -51,7 +53,7 @@ fn ended(outcome: Outcome) -> Status {
 }
 
 fn approval(status: Status) -> Card {
-    let controls = Card::controls_for(&Kind::Approval, &status);
+    let controls = Card::controls_for(&Kind::Approval, &status, Asks::default());
     Card {
         form: Form {
             kind: Kind::Approval,
@@ -71,6 +73,7 @@ fn approval(status: Status) -> Card {
         status,
         controls,
         mention: Mention::default(),
+        gated: true,
     }
 }
 
@@ -95,7 +98,7 @@ fn question() -> Card {
         }],
         arguments_withheld: false,
     };
-    card.controls = vec![];
+    card.controls = vec![Control::ShowAll];
     card
 }
 
@@ -106,7 +109,10 @@ fn marks() -> Marks {
         rev: 3,
         tokens: vec![
             token(Control::Approve, "k_approve"),
+            token(Control::ApproveConfirmed, "k_confirmed"),
             token(Control::Deny, "k_deny"),
+            token(Control::DenyReason, "k_reason"),
+            token(Control::ShowAll, "k_all"),
             token(Control::Withdraw, "k_withdraw"),
         ],
     }
@@ -172,7 +178,7 @@ fn an_open_approval() {
     Tool: close_incident
     rich_text: Agent says | Approve pager / close_incident?
     section: The runtime does not show the arguments of this call.
-    actions: Approve | (cs.approve k_approve "Approve pager / close_incident") | Deny | (cs.deny k_deny "Deny pager / close_incident")
+    actions: Approve | (cs.approve k_approve "Approve pager / close_incident") | Deny | (cs.deny k_deny "Deny pager / close_incident") | Deny with reason… | (cs.deny_reason k_reason "Deny with reason… pager / close_incident")
     context: prod · for <@U0DANA> · may answer: release, owner · opened <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC> · `deadbeef` · <https://app.example/tasks/t1?a=1&b=2|Open in the runtime>
     "#);
 }
@@ -262,6 +268,17 @@ fn the_blocks_of_an_open_approval_as_sent() {
             },
             "type": "button",
             "value": "k_deny"
+          },
+          {
+            "accessibility_label": "Deny with reason… pager / close_incident",
+            "action_id": "cs.deny_reason",
+            "text": {
+              "emoji": false,
+              "text": "Deny with reason…",
+              "type": "plain_text"
+            },
+            "type": "button",
+            "value": "k_reason"
           }
         ],
         "type": "actions"
@@ -294,7 +311,7 @@ fn the_compact_drawing() {
     section: Agent says
     Approve pager / close_incident?
     section: *1 of 2*: <@U0DANA>
-    actions: Approve | (cs.approve k_approve "Approve pager / close_incident") | Deny | (cs.deny k_deny "Deny pager / close_incident") | Withdraw | (cs.withdraw k_withdraw "Withdraw your vote on pager / close_incident")
+    actions: Approve | (cs.approve k_approve "Approve pager / close_incident") | Deny | (cs.deny k_deny "Deny pager / close_incident") | Deny with reason… | (cs.deny_reason k_reason "Deny with reason… pager / close_incident") | Withdraw | (cs.withdraw k_withdraw "Withdraw your vote on pager / close_incident")
     "#);
 }
 
@@ -311,7 +328,7 @@ fn votes_are_named_and_can_be_withdrawn() {
     rich_text: Agent says | Approve pager / close_incident?
     section: The runtime does not show the arguments of this call.
     section: *2 of 3*: <@U0DANA>, `kim[@]example[.]com`
-    actions: Approve | (cs.approve k_approve "Approve pager / close_incident") | Deny | (cs.deny k_deny "Deny pager / close_incident") | Withdraw | (cs.withdraw k_withdraw "Withdraw your vote on pager / close_incident")
+    actions: Approve | (cs.approve k_approve "Approve pager / close_incident") | Deny | (cs.deny k_deny "Deny pager / close_incident") | Deny with reason… | (cs.deny_reason k_reason "Deny with reason… pager / close_incident") | Withdraw | (cs.withdraw k_withdraw "Withdraw your vote on pager / close_incident")
     context: prod · for <@U0DANA> · may answer: release, owner · opened <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC> · `deadbeef` · <https://app.example/tasks/t1?a=1&b=2|Open in the runtime>
     "#);
 }

@@ -15,10 +15,44 @@ pub(super) fn check(text: &str, blocks: &Value) -> Vec<String> {
         wrong.push(format!("text: {} bytes", text.len()));
     }
     entities(text, "text", &mut wrong);
-    let Some(all) = blocks.as_array().filter(|all| !all.is_empty()) else {
+    if blocks.as_array().is_none_or(Vec::is_empty) {
         return vec!["no blocks".into()];
-    };
-    if all.len() > BLOCKS {
+    }
+    let total = check_blocks(blocks, BLOCKS, &mut wrong);
+    if total > MESSAGE {
+        wrong.push(format!("all text costs {total}"));
+    }
+    wrong
+}
+
+/// Everything wrong with a modal.
+pub(super) fn check_view(view: &Value) -> Vec<String> {
+    let mut wrong = vec![];
+    let mut say = |what: String| wrong.push(what);
+    keys(view, &["type", "callback_id", "private_metadata", "title", "submit", "close", "blocks"], &mut say);
+    for key in ["title", "submit", "close"] {
+        if key == "title" || view.get(key).is_some() {
+            plain(&view[key], 24, &mut say);
+        }
+    }
+    if view["private_metadata"].as_str().is_some_and(|token| token.is_empty() || token.len() > 75) {
+        say("private metadata".into());
+    }
+    if view.to_string().len() > 200_000 {
+        say("size".into());
+    }
+    let inputs = view["blocks"].as_array().into_iter().flatten().any(|block| block["type"] == "input");
+    if inputs != view.get("submit").is_some() {
+        say("a form has a button to submit it, and nothing else has".into());
+    }
+    check_blocks(&view["blocks"], 95, &mut wrong);
+    wrong
+}
+
+/// Checks blocks; what all their text costs.
+fn check_blocks(blocks: &Value, most: usize, wrong: &mut Vec<String>) -> usize {
+    let all = blocks.as_array().map(Vec::as_slice).unwrap_or_default();
+    if all.is_empty() || all.len() > most {
         wrong.push(format!("{} blocks", all.len()));
     }
     let mut total = 0;
@@ -66,9 +100,15 @@ pub(super) fn check(text: &str, blocks: &Value) -> Vec<String> {
                 for button in elements {
                     keys(
                         button,
-                        &["type", "action_id", "text", "value", "style", "accessibility_label"],
+                        &["type", "action_id", "text", "value", "style", "accessibility_label", "confirm"],
                         &mut say,
                     );
+                    if let Some(confirm) = button.get("confirm") {
+                        keys(confirm, &["title", "text", "confirm", "deny"], &mut say);
+                        for (key, most) in [("title", 90), ("text", 280), ("confirm", 28), ("deny", 28)] {
+                            total += plain(&confirm[key], most, &mut say);
+                        }
+                    }
                     total += plain(&button["text"], 70, &mut say);
                     let label = button["accessibility_label"].as_str().unwrap_or_default();
                     total += cost(label);
@@ -91,13 +131,23 @@ pub(super) fn check(text: &str, blocks: &Value) -> Vec<String> {
                     }
                 }
             }
+            Some("input") => {
+                keys(block, &["type", "block_id", "label", "hint", "element", "optional"], &mut say);
+                total += plain(&block["label"], 1900, &mut say) + plain(&block["hint"], 1900, &mut say);
+                keys(&block["element"], &["type", "action_id", "multiline", "max_length"], &mut say);
+                let longest = block["element"]["max_length"].as_u64().unwrap_or_default();
+                if block["element"]["type"] != "plain_text_input"
+                    || !(1..=3000).contains(&longest)
+                    || block["optional"] != false
+                    || block["block_id"].as_str().is_none_or(str::is_empty)
+                {
+                    say(format!("input {block}"));
+                }
+            }
             other => say(format!("type {other:?}")),
         }
     }
-    if total > MESSAGE {
-        wrong.push(format!("all text costs {total}"));
-    }
-    wrong
+    total
 }
 
 fn keys(object: &Value, allowed: &[&str], say: &mut impl FnMut(String)) {

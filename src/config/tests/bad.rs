@@ -59,8 +59,6 @@ fn keys_of_later_versions() {
         ),
         (MEMBERS, "subjects = [\"dana@example.com\"]\ndiscord_roles = []", "group[0].discord_roles"),
         (ACCOUNTS, "slack = [\"acme:U0DANA\"]\ndiscord = []", "person[0].discord"),
-        (APPROVERS, "approvers = [\"release\"]\nconfirm = true", "route[0].confirm"),
-        (APPROVERS, "approvers = [\"release\"]\nreason_on_deny = true", "route[0].reason_on_deny"),
     ] {
         assert_eq!(findings(&with(from, to)), later(key));
     }

@@ -459,7 +459,7 @@ fn routes() {
 fn what_is_said_is_also_honoured() {
     let text = with(TOKEN, &format!("{TOKEN}\nwatch_as = \"linked\"\nagent = \"rel\"\nallow_origins = [\"https://b.example:8443/\"]\nplain_http = true\ndedupe = false\npoll = \"1m 30s\"\nheaders = {{ X-B = {{ env = \"B\" }}, X-A = \"a b\" }}"))
         .replace(ENDPOINT, "card_url = \"http://agents.example/card\"")
-        .replace(WHEN, "when = { runtime = \"*\", kind = \"*\", tool = \"deploy_*\" }\nself_approval = false");
+        .replace(WHEN, "when = { runtime = \"*\", kind = \"*\", tool = \"deploy_*\" }\nself_approval = false\nconfirm = true\nreason_on_deny = true");
     let config = parse(&text);
     let runtime = &config.runtimes[0];
     assert_eq!(runtime.watch_as, WatchAs::Linked);
@@ -474,6 +474,7 @@ fn what_is_said_is_also_honoured() {
     assert_eq!(headers, [("X-A", "a b"), ("X-B", "sesame-sesame-sesame")]);
     let route = &config.routes[0];
     assert_eq!((&route.when.kind, route.self_approval), (&None, false));
+    assert!(route.confirm && route.reason_on_deny);
     let header = GOOD.replace(ANSWER, "answer_with = \"subject_header\"\nsubject_header = \"X-User\"");
     assert_eq!(parse(&header).runtimes[0].answer_with, AnswerWith::SubjectHeader { header: "X-User".into() });
     assert!(!parse(&header).signs());

@@ -13,7 +13,9 @@
 
 use crate::bridge::Bridge;
 use crate::bridge::operators::StoreError;
-use crate::chat::slack::{Delivery, Event, Inbound, Interactivity, Read, Way};
+use crate::bridge::ports::Pressed;
+use crate::bridge::take;
+use crate::chat::slack::{Delivery, Event, Inbound, Interactivity, Read, Way, blank_reason};
 use crate::render::Templates;
 use crate::render::slack::CommandAnswer;
 use serde_json::{Value, json};
@@ -110,12 +112,13 @@ impl Dispatch {
         match read.what {
             Inbound::Pressed(presses) => {
                 for press in presses {
-                    let new = self.bridge.store_press(press, &installs).await?;
-                    metrics::counter!("countersign_clicks_total", "platform" => "slack",
-                        "repeat" => if new { "false" } else { "true" })
-                    .increment(1);
+                    self.press(press, &installs).await?;
                 }
             }
+            Inbound::Submitted(form) if form.is_blank() => {
+                return Ok(Taken::Answer(blank_reason(&self.templates, &form.field)));
+            }
+            Inbound::Submitted(form) => self.press(form.pressed, &installs).await?,
             Inbound::Ignored => {}
             Inbound::UnknownType(_) if self.bridge.knows_delivery(keys).await? => {}
             Inbound::UnknownType(kind) => {
@@ -126,6 +129,27 @@ impl Dispatch {
             Inbound::Unreadable(what) => return self.unreadable(Way::Interactivity, raw, what).await,
         }
         Ok(Taken::Empty)
+    }
+
+    /// Takes a press; what it opens is opened beside the acknowledgement, which does not wait for it.
+    async fn press(&self, press: Pressed, installs: &[String]) -> Result<(), NotTaken> {
+        let repeat = match self.bridge.take_press(press, installs).await? {
+            take::Taken::Stored { new } => !new,
+            take::Taken::OpenedBefore => true,
+            take::Taken::Opens(opens) => {
+                let bridge = Arc::clone(&self.bridge);
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "over in seconds by its deadlines; may be lost"
+                )]
+                tokio::spawn(async move { bridge.show(*opens).await });
+                return Ok(());
+            }
+        };
+        metrics::counter!("countersign_clicks_total", "platform" => "slack",
+            "repeat" => if repeat { "true" } else { "false" })
+        .increment(1);
+        Ok(())
     }
 
     fn command(&self) -> Taken {

@@ -69,6 +69,14 @@ pub(super) async fn opened(bench: &Bench, n: u128) -> InteractionId {
     id(n)
 }
 
+/// Queues card `n` of an interaction.
+pub(super) async fn carded(bench: &Bench, n: u128, of: InteractionId) -> CardId {
+    let card = CardId(Uuid::from_u128(n));
+    let place = format!("slack:acme:C{n}");
+    assert!(write!(bench.store, |tx| async { tx.insert_card(card, of, &place, "acme", false, START).await }));
+    card
+}
+
 /// Stores click `n` on card 1 of an interaction.
 async fn clicked(bench: &Bench, n: u128, on: InteractionId) -> ClickId {
     let click = ClickId(Uuid::from_u128(n));
@@ -89,6 +97,7 @@ async fn clicked(bench: &Bench, n: u128, on: InteractionId) -> ClickId {
             thread: None,
             own_message: true,
             reply: Some("https://hooks.slack.com/x"),
+            reason: Some("  not <b>today</b> & \u{1f642}"),
             pressed: Some(ClickedControl {
                 interaction: on,
                 card: CardId(Uuid::from_u128(1)),
@@ -427,8 +436,8 @@ async fn a_card_goes_its_way(#[values(Backend::Sqlite, Backend::Postgres)] on: B
     assert_eq!(kept, tokens);
     let token = write!(bench.store, |tx| tx.token("k_d")).unwrap();
     assert_eq!(
-        (token.card, token.interaction, token.control.as_str(), token.digest),
-        (card, one, "deny", digest)
+        (token.card, token.interaction, token.control.as_str(), token.rev, token.digest),
+        (card, one, "deny", 5, digest)
     );
     assert!(write!(bench.store, |tx| tx.token("k_nobody")).is_none());
 
@@ -462,6 +471,7 @@ async fn a_click_has_one_outcome(#[values(Backend::Sqlite, Backend::Postgres)] o
         (ClickState::Stored, "U0DANA", START)
     );
     assert_eq!(loaded.reply.as_deref(), Some("https://hooks.slack.com/x"));
+    assert_eq!(loaded.reason.as_deref(), Some("  not <b>today</b> & \u{1f642}"), "exactly as it was typed");
     assert!(!format!("{loaded:?}").contains("hooks"), "an address for answers is a secret");
     assert_eq!(loaded.pressed.unwrap().interaction, one);
     let decide = async |state| {

@@ -8,6 +8,7 @@ mod entities;
 mod jobs;
 mod leases;
 mod model;
+mod openings;
 mod places;
 mod retention;
 mod schema;

@@ -21,7 +21,7 @@ async fn whole(bench: &Bench, n: u128, settled: bool) {
     } else {
         "UPDATE interactions SET claims = 1 WHERE id = $1"
     };
-    let rows: [(&'static str, &[Uuid]); 8] = [
+    let rows: [(&'static str, &[Uuid]); 10] = [
         (
             "INSERT INTO interactions (id, runtime, agent, task, external, kind, form_json, digest, state, opened_ms, \
              read_ms) VALUES ($1, 'prod', 'a', 't', CAST(random() AS TEXT), 'approval', '{}', 'd', 'open', \
@@ -43,6 +43,16 @@ async fn whole(bench: &Bench, n: u128, settled: bool) {
             "INSERT INTO clicks (id, dedupe_key, platform, chat_user, reply, interaction_id, received_ms, state) \
              VALUES ($1, CAST(random() AS TEXT), 'slack', 'U1', 'https://reply', $2, 1800000000000, 'delivered')",
             &[id(2), id(0)],
+        ),
+        (
+            "INSERT INTO openings (token, card_id, rev, digest, control, page, platform, realm, chat_user) \
+             VALUES (CAST(random() AS TEXT), $1, 1, 'd', 'show_all', 1, 'slack', 'T', 'U')",
+            &[id(1)],
+        ),
+        (
+            "INSERT INTO full_views (interaction_id, digest, platform, realm, chat_user, seen_ms) \
+             VALUES ($1, 'd', 'slack', 'T', 'U', 1)",
+            &[id(0)],
         ),
         (
             "INSERT INTO votes (interaction_id, click_id, subject, digest, position) VALUES ($1, $2, 's', 'd', 1)",
@@ -85,7 +95,9 @@ async fn a_settled_interaction_goes_with_all_its_parts_and_nothing_else_does(
     assert_eq!(sweep(&bench).await, Swept { replies: 6, ..Swept::default() }, "not old enough yet");
     bench.clock.jump(1);
     assert_eq!(sweep(&bench).await, Swept { interactions: 1, ..Swept::default() });
-    for table in ["interactions", "cards", "tokens", "copies", "clicks", "votes", "answers"] {
+    for table in
+        ["interactions", "cards", "tokens", "openings", "full_views", "copies", "clicks", "votes", "answers"]
+    {
         assert_eq!(bench.number(&format!("SELECT COUNT(*) FROM {table}")).await, 5, "{table}");
     }
     let jobs = bench.claim("w", 10).await;

@@ -199,7 +199,7 @@ async fn slack_case_26_what_is_cut_cannot_be_approved() {
     let told = story.told("U0DANA");
     assert!(told.len() == 1 && told.iter().all(|text| text.contains("does not show everything")), "{told:?}");
     assert_eq!(story.audit().await.last().unwrap().rule.as_deref(), Some("full_view"));
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…", "Show all"]);
     story.presses("U0DANA", &card, "Deny").await;
     story.deliver().await;
     assert_eq!(story.recorded(&ask), [(DANA.to_owned(), false)]);

@@ -21,7 +21,7 @@ async fn slack_case_42_the_pressed_card_is_answered() {
     story.deliver().await;
     assert_eq!(story.recorded(&first), []);
     assert_eq!(story.recorded(&second).len(), 1);
-    assert_eq!(story.buttons(&above), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&above), ["Approve", "Deny", "Deny with reason…"]);
     story.end().await;
 }
 
@@ -35,7 +35,7 @@ async fn slack_case_44_a_refusal_after_the_claim_frees_it() {
     story.deliver().await;
     story.pass(Duration::from_secs(5)).await;
     assert_eq!(story.recorded(&ask), []);
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"], "{}", story.reads(&card));
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"], "{}", story.reads(&card));
     let told = story.told("U0DANA");
     assert!(told.len() == 1 && told.iter().all(|text| text.contains("did not take")), "{told:?}");
     story.presses("U0KIM", &card, "Approve").await;
@@ -111,7 +111,7 @@ async fn slack_case_50_a_press_by_nobody() {
     assert!(answers.iter().all(Delivery::acked));
     story.deliver().await;
     assert_eq!(story.recorded(&ask), []);
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     assert_eq!(story.audit().await.last().unwrap().decision.as_deref(), Some("refused"));
     story.end().await;
 }
@@ -142,7 +142,7 @@ async fn slack_case_52_the_same_id_in_another_workspace() {
     story.deliver().await;
     assert_eq!(story.recorded(&ask), []);
     assert_eq!(story.audit().await.last().unwrap().rule.as_deref(), Some("link"));
-    assert_eq!(story.buttons(&card), ["Approve", "Deny"]);
+    assert_eq!(story.buttons(&card), ["Approve", "Deny", "Deny with reason…"]);
     story.end().await;
 }
 

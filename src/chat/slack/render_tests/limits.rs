@@ -59,7 +59,7 @@ fn slack_case_26_eight_texts_that_are_legal_alone() {
     assert!(drawn.cut);
     let read = read(&drawn.body);
     assert_eq!(read.matches("characters not shown").count(), 8, "each says what it lacks");
-    assert!(read.contains("Approve is refused until the whole text can be opened; Deny works."));
+    assert!(read.contains("Approve works for you once you have opened all of it with Show all."));
     assert!(read.contains("(cs.approve") && read.contains("(cs.deny"));
     assert!(read.contains("Approve pager / close_incident?"), "the agent's words keep their place");
 }
@@ -269,9 +269,11 @@ fn any_card() -> impl Strategy<Value = Card> {
                 arguments_withheld,
             });
     let names = proptest::collection::vec(any_text(), 0..30);
-    (form, any_status(), names, [any_text(), any_text(), any_text(), any_text()], any::<i64>()).prop_map(
-        |(form, status, approvers, [agent, runtime, short_id, url], opened)| {
-            let controls = Card::controls_for(&form.kind, &status);
+    let asks =
+        (any::<bool>(), any::<bool>()).prop_map(|(confirm, reason_on_deny)| Asks { confirm, reason_on_deny });
+    (form, any_status(), names, [any_text(), any_text(), any_text(), any_text()], any::<i64>(), asks)
+        .prop_map(|(form, status, approvers, [agent, runtime, short_id, url], opened, asks)| {
+            let controls = Card::controls_for(&form.kind, &status, asks);
             Card {
                 owner: Some(PersonRef { subject: agent.clone(), mention: None }),
                 details_url: Some(format!("https://app.example/{url}")),
@@ -284,9 +286,9 @@ fn any_card() -> impl Strategy<Value = Card> {
                 status,
                 controls,
                 mention: Mention::default(),
+                gated: true,
             }
-        },
-    )
+        })
 }
 
 proptest! {
