@@ -22,6 +22,7 @@ use super::Bridge;
 use super::ports::{Connector, Followed, Heard, TaskReading, TaskRef, TaskState, Tracker, Unfollowed};
 use super::reconcile::{Pass, Wanted};
 use crate::domain::clock::Millis;
+use crate::domain::ids::Subject;
 use crate::store::StoreError;
 use crate::store::interactions::Phase;
 use crate::store::watches::Known;
@@ -405,7 +406,7 @@ impl Bridge {
             .store
             .read(|tx| Box::pin(async move { tx.watched_task(name.as_str(), &id).await }))
             .await?
-            .filter(|row| row.subject.as_deref() == task.seen_as.as_ref().map(|subject| subject.as_str()));
+            .filter(|row| row.subject.as_deref() == task.seen_as.as_ref().map(Subject::as_str));
         let wanted = Wanted { task: task.clone(), open, registered };
         self.take_in_singles(runtime, vec![(wanted, reading)], &mut Pass::default()).await
     }

@@ -62,13 +62,13 @@ pub(super) struct Wanted {
 /// Tasks to read, by task and view.
 type Tasks = HashMap<(String, Option<String>), Wanted>;
 
-fn view(task: &str, seen_as: &Option<Subject>) -> (String, Option<String>) {
-    (task.to_owned(), seen_as.as_ref().map(|subject| subject.as_str().to_owned()))
+fn view(task: &str, seen_as: Option<&Subject>) -> (String, Option<String>) {
+    (task.to_owned(), seen_as.map(|subject| subject.as_str().to_owned()))
 }
 
 fn add(tasks: &mut Tasks, open: OpenTask) {
     let OpenTask { id: _, task, context, seen_as, external: _ } = open;
-    tasks.entry(view(&task, &seen_as)).or_insert(Wanted {
+    tasks.entry(view(&task, seen_as.as_ref())).or_insert(Wanted {
         task: TaskRef { task, context, seen_as },
         open: true,
         registered: None,
@@ -251,7 +251,7 @@ impl Bridge {
             .await?;
         for due in registered {
             let seen_as = due.subject.as_deref().and_then(|text| Subject::parse(text).ok());
-            let wanted = tasks.entry(view(&due.task, &seen_as)).or_insert_with(|| Wanted {
+            let wanted = tasks.entry(view(&due.task, seen_as.as_ref())).or_insert_with(|| Wanted {
                 task: TaskRef { task: due.task.clone(), context: due.context.clone(), seen_as },
                 open: false,
                 registered: None,
@@ -271,7 +271,7 @@ impl Bridge {
             .read(|tx| Box::pin(async move { tx.due_hooks(name.as_str(), now, false, PAGE).await }))
             .await?;
         for hook in &hooks {
-            tasks.entry(view(&hook.task, &hook.seen_as)).or_insert_with(|| Wanted {
+            tasks.entry(view(&hook.task, hook.seen_as.as_ref())).or_insert_with(|| Wanted {
                 task: TaskRef {
                     task: hook.task.clone(),
                     context: hook.context.clone(),

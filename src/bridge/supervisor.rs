@@ -115,7 +115,10 @@ impl Bridge {
         for watch in watches {
             let (bridge, stop) = (Arc::clone(self), tasks.stopping());
             let name = format!("watch:{}", watch.runtime);
-            tasks.start(name.clone(), async move { bridge.watch_leased(&name, &watch, &stop).await });
+            tasks.start(
+                name.clone(),
+                async move { Box::pin(bridge.watch_leased(&name, &watch, &stop)).await },
+            );
         }
         for install in self.platforms.keys().cloned().collect::<Vec<_>>() {
             let (bridge, stop) = (Arc::clone(self), tasks.stopping());
@@ -143,7 +146,7 @@ impl Bridge {
         while !stop.is_cancelled() {
             let lease = self.take_lease(name).await;
             if let Some(lease) = lease {
-                self.watch_while(&lease, watch, stop).await;
+                Box::pin(self.watch_while(&lease, watch, stop)).await;
                 let ended = lease.clone();
                 let _ =
                     self.store.write(move |tx| Box::pin(async move { tx.release_lease(&ended).await })).await;

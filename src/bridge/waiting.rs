@@ -20,6 +20,7 @@ use crate::store::cards::{CardRow, CardState};
 use crate::store::interactions::Interaction;
 use crate::store::waiting::Outline;
 use futures_util::future::join_all;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,8 +112,8 @@ impl Bridge {
         let mut looked = 0;
         loop {
             let page = self.store.read(|tx| Box::pin(async move { tx.outlines(after, PAGE).await })).await?;
-            let Some(last) = page.last() else { break };
-            after = last.id;
+            let Some(newest) = page.last() else { break };
+            after = newest.id;
             looked += page.len();
             for outline in &page {
                 let routes = &self.rules.routes;
@@ -120,9 +121,8 @@ impl Bridge {
                 else {
                     continue;
                 };
-                if !memberships.contains_key(&at) {
-                    let found = self.memberships(platform, routes.get(at), &by.user).await;
-                    memberships.insert(at, found);
+                if let Entry::Vacant(unknown) = memberships.entry(at) {
+                    unknown.insert(self.memberships(platform, routes.get(at), &by.user).await);
                 }
                 let known = memberships.get(&at).map(Vec::as_slice).unwrap_or_default();
                 let has_voted = voted.contains(&outline.id);

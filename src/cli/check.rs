@@ -197,14 +197,11 @@ async fn knock(at: &str, secret: &SecretString, machine: &Machine) -> Finding {
         .body(body)
         .send()
         .await;
-    let answer = match sent {
-        Ok(answer) => answer,
-        Err(_) => {
-            return Finding::warning(
-                format!("nothing answers at {at}"),
-                "start the service, and see that the public address leads to server.listen",
-            );
-        }
+    let Ok(answer) = sent else {
+        return Finding::warning(
+            format!("nothing answers at {at}"),
+            "start the service, and see that the public address leads to server.listen",
+        );
     };
     let status = answer.status().as_u16();
     let said = answer.bytes().await.ok().and_then(|body| serde_json::from_slice::<Value>(&body).ok());

@@ -87,7 +87,7 @@ fn describe(service: &Service, interaction: &Interaction, cards: &[CardRow], pau
     let approvers: Vec<&str> =
         found.map(|r| r.approvers.iter().map(Approver::as_str).collect()).unwrap_or_default();
     let runtime = interaction.key.runtime.as_str();
-    let paused = pauses.iter().any(|pause| pause.runtime == runtime || pause.runtime == EVERY);
+    let is_stopped = pauses.iter().any(|pause| pause.runtime == runtime || pause.runtime == EVERY);
     let state = match &interaction.machine.state {
         State::Open if interaction.machine.votes.is_empty() => "open".to_owned(),
         State::Open => format!(
@@ -95,7 +95,7 @@ fn describe(service: &Service, interaction: &Interaction, cards: &[CardRow], pau
             interaction.machine.votes.len(),
             found.map_or(1, |route| route.approvals)
         ),
-        State::Answering(claim) if paused => format!("answering as {}, paused", claim.subject),
+        State::Answering(claim) if is_stopped => format!("answering as {}, paused", claim.subject),
         State::Answering(claim) => format!("answering as {}", claim.subject),
         State::Settled { how, .. } => how.outcome().as_str().to_owned(),
     };
@@ -108,7 +108,7 @@ fn describe(service: &Service, interaction: &Interaction, cards: &[CardRow], pau
         "kind": interaction.form.kind,
         "title": interaction.form.title,
         "state": state,
-        "paused": paused,
+        "paused": is_stopped,
         "opened": interaction.opened.rfc3339(),
         "approvers": approvers,
         "places": cards.iter().map(|card| format!("{} ({})", card.place, card.word())).collect::<Vec<_>>(),

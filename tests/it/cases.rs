@@ -154,7 +154,7 @@ fn every_public_bug_report_has_a_test_or_a_reason() {
             }
             match (row.tests.is_empty(), said(&row.cannot), said(&row.waits)) {
                 (true, false, false) => {
-                    wrong.push(format!("{at}: neither a test nor why it cannot happen here"))
+                    wrong.push(format!("{at}: neither a test nor why it cannot happen here"));
                 }
                 (false, true, _) => wrong.push(format!("{at}: tested, and yet it cannot happen")),
                 _ => {}

@@ -210,7 +210,7 @@ async fn our_client_takes_the_slack_of_emulate() {
     assert_eq!(slack.find(&to, card, since).await.unwrap(), []);
     let at = slack.post(&to, &drawn(&slack, card, 1, "Deploy R&D <eu>?"), card, 1).await.unwrap();
     assert_eq!(at.channel, ops);
-    assert_eq!(slack.find(&to, card, since).await.unwrap(), [at.clone()]);
+    assert_eq!(slack.find(&to, card, since).await.unwrap(), std::slice::from_ref(&at));
     let reply_to = Destination { thread: Some(at.message.clone()), ..to.clone() };
     let reply = slack.post(&reply_to, &drawn(&slack, card, 1, "In the thread"), card, 1).await.unwrap();
     let in_thread = slack.find(&reply_to, card, since).await.unwrap();

@@ -16,6 +16,7 @@ mod cli;
 mod crash;
 #[cfg(test)]
 mod judges;
+#[cfg(test)]
 mod judges_slack;
 #[cfg(test)]
 mod replicas;
@@ -35,6 +36,7 @@ mod story_chaos;
 mod story_incident;
 #[cfg(test)]
 mod story_people;
+#[cfg(test)]
 mod story_places;
 #[cfg(test)]
 mod story_push;

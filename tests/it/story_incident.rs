@@ -108,7 +108,7 @@ async fn the_time_to_deliver_goes_on(#[values(Backend::Sqlite, Backend::Postgres
     let told = story.told("U0DANA");
     assert!(told.last().unwrap().contains("could not be delivered in time"), "{told:?}");
     story.service.bridge.resume("prod").await.unwrap();
-    story.pass(Duration::from_secs(60)).await;
+    story.pass(Duration::from_mins(1)).await;
     assert_eq!(story.recorded(&ask), [], "what was freed is not sent after all");
     story.end().await;
 }

@@ -343,7 +343,7 @@ async fn a_full_place(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend)
         let mut tools: Vec<String> = cards
             .iter()
             .filter(|card| !story.buttons(card).is_empty())
-            .flat_map(|card| {
+            .filter_map(|card| {
                 let text = story.reads(card);
                 ["tool_a", "tool_b", "tool_c", "tool_d", "tool_e"]
                     .into_iter()

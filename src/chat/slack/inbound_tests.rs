@@ -255,7 +255,7 @@ fn a_press_says_how_something_can_be_opened() {
     in_view["view"] = json!({"id": "V01", "hash": "17960.bb"});
     match press_of(&in_view).way_in {
         Some(WayIn::Instead { view, hash }) => {
-            assert_eq!((view.as_str(), hash.as_deref()), ("V01", Some("17960.bb")))
+            assert_eq!((view.as_str(), hash.as_deref()), ("V01", Some("17960.bb")));
         }
         other => panic!("{other:?}"),
     }

@@ -172,7 +172,8 @@ mod tests {
                         text += extra;
                         text += end.next().unwrap();
                     }
-                    text += &format!("data: {line}");
+                    text += "data: ";
+                    text += line;
                     text += end.next().unwrap();
                 }
                 // A lone carriage return before a line feed would be one line end, not two.

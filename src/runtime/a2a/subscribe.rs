@@ -230,19 +230,15 @@ impl Frames {
             };
         }
         let Some(response) = &mut self.response else { return Next::End };
-        match response.chunk().await {
-            Ok(Some(bytes)) => {
-                if let Err(TooLarge) = self.decoder.push(&bytes) {
-                    self.response = None;
-                    tracing::warn!("a stream was left: an event is larger than is read");
-                }
-                Next::Alive
-            }
-            Ok(None) | Err(_) => {
-                self.response = None;
-                Next::End
-            }
+        let Ok(Some(bytes)) = response.chunk().await else {
+            self.response = None;
+            return Next::End;
+        };
+        if let Err(TooLarge) = self.decoder.push(&bytes) {
+            self.response = None;
+            tracing::warn!("a stream was left: an event is larger than is read");
         }
+        Next::Alive
     }
 }
 

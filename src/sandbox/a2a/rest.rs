@@ -221,10 +221,8 @@ impl Arrived {
 /// A query parameter as the type that its field has; what does not fit is refused by the operation.
 fn typed(name: &str, value: &str) -> Value {
     match name {
-        "pageSize" | "historyLength" => {
-            value.parse::<i64>().map_or_else(|_| value.into(), |number| number.into())
-        }
-        "includeArtifacts" => value.parse::<bool>().map_or_else(|_| value.into(), |flag| flag.into()),
+        "pageSize" | "historyLength" => value.parse::<i64>().map_or_else(|_| value.into(), Into::into),
+        "includeArtifacts" => value.parse::<bool>().map_or_else(|_| value.into(), Into::into),
         _ => value.into(),
     }
 }

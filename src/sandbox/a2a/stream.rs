@@ -191,9 +191,7 @@ impl Running {
             let switches = inner.switches.clone();
             let mut show = Show::new(&switches, self.feed.extension);
             show.artifacts = true;
-            let Some(task) = inner.tasks.get(&id).filter(|task| task.agent == self.feed.agent) else {
-                return None;
-            };
+            let task = inner.tasks.get(&id).filter(|task| task.agent == self.feed.agent)?;
             let mut events = vec![];
             match self.told {
                 None => events.push(json!({ "task": render::task(task, &show) })),
@@ -259,7 +257,9 @@ impl Running {
         let mut text = String::from(": a comment\r\nid: 1\revent: update\nretry: 5\n");
         for (nth, line) in pretty.lines().enumerate() {
             let end = ["\r\n", "\n", "\r"][nth % 3];
-            text += &format!("data:{}{line}{end}", if nth % 2 == 0 { " " } else { "" });
+            for piece in ["data:", if nth % 2 == 0 { " " } else { "" }, line, end] {
+                text += piece;
+            }
         }
         // A lone carriage return and this line feed would be one line end.
         text += if text.ends_with('\r') { "\r" } else { "\r\n" };

@@ -29,7 +29,7 @@ fn frame(value: Value) -> Order {
 
 /// Waits for an alert of this key to stand, or to stand no more.
 async fn until_alert(story: &Story, key: &str, stands: bool) {
-    let end = std::time::Instant::now() + Duration::from_secs(60);
+    let end = std::time::Instant::now() + Duration::from_mins(1);
     while story.alert_keys().await.iter().any(|one| one == key) != stands {
         assert!(std::time::Instant::now() < end, "{key}: {:?}", story.alerts().await);
         tokio::time::sleep(Duration::from_millis(20)).await;

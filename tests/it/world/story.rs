@@ -250,7 +250,7 @@ impl Story {
 
     /// Waits in real time for what happens between us and Slack.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn() -> bool) {
-        let end = std::time::Instant::now() + Duration::from_secs(60);
+        let end = std::time::Instant::now() + Duration::from_mins(1);
         while !holds() {
             assert!(std::time::Instant::now() < end, "never: {what}\n{:#?}", self.slack.sockets());
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -107,15 +107,15 @@ async fn link(
 
 /// What the clock will bring to a socket.
 struct Due {
-    cut_at: Option<i64>,
-    close_at: Option<i64>,
-    warn_at: Option<i64>,
-    refresh_at: Option<i64>,
+    cut: Option<i64>,
+    close: Option<i64>,
+    warn: Option<i64>,
+    refresh: Option<i64>,
 }
 
 impl Due {
     fn next(&self) -> i64 {
-        let all = [self.cut_at, self.close_at, self.warn_at, self.refresh_at];
+        let all = [self.cut, self.close, self.warn, self.refresh];
         all.into_iter().flatten().min().unwrap_or(i64::MAX)
     }
 }
@@ -187,7 +187,7 @@ async fn spoken(
         return silent(world, told).await;
     }
     let end_ms = now_ms + life_ms;
-    let mut due = Due { cut_at, close_at: None, warn_at: Some(end_ms - AHEAD_MS), refresh_at: Some(end_ms) };
+    let mut due = Due { cut: cut_at, close: None, warn: Some(end_ms - AHEAD_MS), refresh: Some(end_ms) };
     let mut ping = tokio::time::interval(PING);
     loop {
         let sent = tokio::select! {
@@ -210,17 +210,16 @@ async fn spoken(
                 None | Some(Err(_)) => return "lost",
             },
             tell = told.recv() => match tell {
-                None => return "dropped",
+                None | Some(Tell::Order(Order::Drop)) => return "dropped",
                 Some(Tell::Text(frame)) => ws.send(Message::Text(frame.into())).await,
                 Some(Tell::CutAt(at)) => {
-                    due.cut_at = at;
+                    due.cut = at;
                     Ok(())
                 }
                 Some(Tell::Order(Order::Close)) => return "closed",
-                Some(Tell::Order(Order::Drop)) => return "dropped",
                 Some(Tell::Order(Order::HalfOpen)) => return silent(world, told).await,
                 Some(Tell::Order(Order::Disconnect { reason, close_after_ms })) => {
-                    due.close_at = close_after_ms.map(|after| world.time.now_ms() + after);
+                    due.close = close_after_ms.map(|after| world.time.now_ms() + after);
                     ws.send(goodbye(world, &reason)).await
                 }
                 Some(Tell::Order(Order::Send { frame })) => ws.send(made(frame)).await,
@@ -228,18 +227,18 @@ async fn spoken(
             _ = ping.tick() => ws.send(Message::Ping("slack".into())).await,
             () = world.time.until(due.next()) => {
                 let passed = |at: Option<i64>| at.is_some_and(|at| at <= world.time.now_ms());
-                if passed(due.cut_at) {
+                if passed(due.cut) {
                     return "dropped";
                 }
-                if passed(due.close_at) {
+                if passed(due.close) {
                     return "closed";
                 }
-                if passed(due.refresh_at) {
-                    (due.warn_at, due.refresh_at) = (None, None);
-                    due.close_at = Some(world.time.now_ms() + AHEAD_MS);
+                if passed(due.refresh) {
+                    (due.warn, due.refresh) = (None, None);
+                    due.close = Some(world.time.now_ms() + AHEAD_MS);
                     ws.send(goodbye(world, "refresh_requested")).await
                 } else {
-                    due.warn_at = None;
+                    due.warn = None;
                     ws.send(goodbye(world, "warning")).await
                 }
             }
@@ -305,7 +304,7 @@ impl Sockets {
         if room {
             self.live.insert(id, Live { tell, ready: false, half_open: false, hello_ms: now_ms });
         }
-        self.sockets.push(Socket {
+        self.all.push(Socket {
             id,
             opened_ms: now_ms,
             hello_ms: None,

@@ -135,7 +135,7 @@ pub(super) struct Sockets {
     /// Unused tickets: when each was made.
     tickets: BTreeMap<String, i64>,
     live: BTreeMap<u64, Live>,
-    sockets: Vec<Socket>,
+    all: Vec<Socket>,
     envelopes: Vec<(Envelope, Instant)>,
     waiting: Vec<Waiting>,
     /// Envelopes that are held back, with their sockets.
@@ -152,12 +152,11 @@ impl Sockets {
     /// The next open socket in turn, or the wanted one while it is open.
     fn choose(&mut self, wanted: Option<u64>) -> Option<u64> {
         let ready = |id: &&u64| self.live.get(id).is_some_and(|live| live.ready);
-        let chosen = match wanted {
-            Some(id) => Some(id).filter(|id| ready(&id)),
-            None => {
-                let after = self.live.range(self.turn + 1..).map(|(id, _)| id).find(ready);
-                after.or_else(|| self.live.keys().find(ready)).copied()
-            }
+        let chosen = if let Some(id) = wanted {
+            Some(id).filter(|id| ready(&id))
+        } else {
+            let after = self.live.range(self.turn + 1..).map(|(id, _)| id).find(ready);
+            after.or_else(|| self.live.keys().find(ready)).copied()
         };
         self.turn = chosen.unwrap_or(self.turn);
         chosen
@@ -173,7 +172,7 @@ impl Sockets {
     }
 
     fn record(&mut self, id: u64) -> Option<&mut Socket> {
-        self.sockets.iter_mut().rev().find(|socket| socket.id == id)
+        self.all.iter_mut().rev().find(|socket| socket.id == id)
     }
 
     fn closed(&mut self, id: u64, end: &'static str, now_ms: i64) {
@@ -242,7 +241,7 @@ impl Sockets {
         let waiting = &self.waiting;
         self.envelopes
             .retain(|(envelope, _)| waiting.iter().any(|one| one.envelope_id == envelope.envelope_id));
-        self.sockets.retain(|socket| socket.closed_ms.is_none());
+        self.all.retain(|socket| socket.closed_ms.is_none());
         self.breaches.clear();
     }
 }
@@ -250,7 +249,7 @@ impl Sockets {
 impl SlackWorld {
     /// Every socket so far, closed ones included.
     pub fn sockets(&self) -> Vec<Socket> {
-        self.lock().sockets.sockets.clone()
+        self.lock().sockets.all.clone()
     }
 
     /// The sockets that are open and have had their `hello`, in the order of opening.
