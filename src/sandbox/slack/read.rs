@@ -31,6 +31,24 @@ impl SlackWorld {
         self.messages(channel).into_iter().filter(ours).collect()
     }
 
+    /// The messages of a channel that came after this one (empty: all), in order, for long runs.
+    pub fn messages_after(&self, channel: &str, ts: &str) -> Vec<Message> {
+        let newer = (std::ops::Bound::Excluded(ts), std::ops::Bound::Unbounded);
+        let state = self.lock();
+        let all = state.messages.get(channel);
+        all.map(|all| all.range::<str, _>(newer).map(|(_, message)| message.clone()).collect())
+            .unwrap_or_default()
+    }
+
+    /// How often each method was called since the last [`SlackWorld::forget`].
+    pub fn counts(&self) -> std::collections::BTreeMap<String, usize> {
+        let mut counts = std::collections::BTreeMap::new();
+        for request in &self.lock().requests {
+            *counts.entry(request.method.clone()).or_default() += 1;
+        }
+        counts
+    }
+
     /// One message, deleted or not.
     pub fn message(&self, channel: &str, ts: &str) -> Option<Message> {
         self.lock().message(channel, ts).cloned()

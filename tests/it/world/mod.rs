@@ -1,5 +1,6 @@
 //! What tests are written with. Nothing in here asserts product behaviour.
 
+pub(crate) mod cluster;
 pub(crate) mod database;
 pub(crate) mod doors;
 pub(crate) mod follow;

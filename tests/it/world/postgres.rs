@@ -1,17 +1,11 @@
 //! A PostgreSQL for the tests: the server at `DATABASE_URL`, else a throw-away cluster, one per test process.
 //!
 //! Invariants: one database per test, made from a template that was migrated once; it is dropped when the test lets
-//! go of it. The cluster never outlives the process: a watchdog shell (`postgres.sh`) waits for the end of its
-//! standard input, which the kernel closes for us also after SIGKILL. If the watchdog was killed as well, the next
-//! run removes what it left. On a server given by `DATABASE_URL` the template of each run stays behind.
+//! go of it. On a server given by `DATABASE_URL` the template of each run stays behind.
 //! Nothing is skipped: without a server every test that wants one fails with what to do.
 
+use super::cluster::{Cluster, programs};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
-use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::sync::OnceCell;
@@ -25,14 +19,7 @@ struct Server {
     /// Leads to a database that is always there.
     admin: Url,
     /// `None` on a given server.
-    cluster: Option<Cluster>,
-}
-
-/// A running throw-away cluster; it ends and its folder goes when this is dropped or the process is gone.
-struct Cluster {
-    folder: PathBuf,
-    /// The watchdog's standard input.
-    _alive: ChildStdin,
+    _cluster: Option<Cluster>,
 }
 
 /// One database of one test; dropped with this value.
@@ -124,91 +111,10 @@ fn start() -> Result<Server, String> {
     #[expect(clippy::disallowed_methods, reason = "the person who runs the tests names the server here")]
     if let Ok(given) = std::env::var("DATABASE_URL") {
         let admin = Url::parse(&given).map_err(|error| format!("DATABASE_URL is no address: {error}"))?;
-        return Ok(Server { admin, cluster: None });
+        return Ok(Server { admin, _cluster: None });
     }
-    let programs = programs()?;
-    let mut failure = String::new();
-    // The free port may be taken by somebody else before the server has it.
-    for _ in 0..5 {
-        match start_cluster(&programs) {
-            Ok(server) => return Ok(server),
-            Err(why) => failure = why,
-        }
-    }
-    Err(failure)
-}
-
-fn start_cluster(programs: &Path) -> Result<Server, String> {
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).map_err(text)?.port();
-    let mut watchdog = as_ordinary_user()?
-        .args(["sh", "-c", include_str!("postgres.sh"), "postgres.sh"])
-        .arg(programs)
-        .arg(port.to_string())
-        .current_dir("/tmp")
-        .process_group(0)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(text)?;
-    let mut said = BufReader::new(watchdog.stdout.take().expect("piped"));
-    let mut line = String::new();
-    said.read_line(&mut line).map_err(text)?;
-    let Some(folder) = line.strip_prefix("ready ") else {
-        let _ = said.read_to_string(&mut line);
-        return Err(format!("the throw-away cluster did not start:\n{line}"));
-    };
-    let folder = PathBuf::from(folder.trim_end());
-    let admin = Url::parse(&format!("postgres://countersign@127.0.0.1:{port}/postgres")).map_err(text)?;
-    let stdin = watchdog.stdin.take().expect("piped");
-    Ok(Server { admin, cluster: Some(Cluster { folder, _alive: stdin }) })
-}
-
-/// `initdb` refuses root: there the server runs as `postgres`, or as `nobody` where that user is missing.
-fn as_ordinary_user() -> Result<Command, String> {
-    if id(&["-u"])? != "0" {
-        let mut plain = Command::new("env");
-        plain.arg("--");
-        return Ok(plain);
-    }
-    let user = if id(&["-u", "postgres"]).is_ok() { "postgres" } else { "nobody" };
-    let mut switched = Command::new("setpriv");
-    switched
-        .arg(format!("--reuid={}", id(&["-u", user])?))
-        .arg(format!("--regid={}", id(&["-g", user])?))
-        .args(["--clear-groups", "--"]);
-    Ok(switched)
-}
-
-fn id(arguments: &[&str]) -> Result<String, String> {
-    let output = Command::new("id").args(arguments).output().map_err(text)?;
-    if !output.status.success() {
-        return Err(format!("id {}: {}", arguments.join(" "), output.status));
-    }
-    String::from_utf8(output.stdout).map(|printed| printed.trim().to_owned()).map_err(text)
-}
-
-/// The folder with `initdb` and `pg_ctl`: the newest of Debian's, else the one on the path.
-fn programs() -> Result<PathBuf, String> {
-    let mut found: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
-        .filter(|(_, bin)| bin.join("initdb").exists())
-        .collect();
-    found.sort();
-    if let Some((_, bin)) = found.pop() {
-        return Ok(bin);
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .find_map(|folder| std::fs::canonicalize(folder.join("initdb")).ok()?.parent().map(Path::to_owned))
-        .ok_or_else(|| "no PostgreSQL server is installed: run scripts/setup, or set DATABASE_URL".to_owned())
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
+    let cluster = Cluster::start(&programs()?, false)?;
+    Ok(Server { admin: cluster.admin.clone(), _cluster: Some(cluster) })
 }
 
 #[cfg(test)]
@@ -266,11 +172,11 @@ mod tests {
 
     #[tokio::test]
     async fn the_throw_away_server_sorts_like_people_and_ends_with_its_process() {
-        let server = start_cluster(&programs().unwrap()).unwrap();
+        let cluster = Cluster::start(&programs().unwrap(), false).unwrap();
+        let admin = cluster.admin.clone();
         let sorted = "SELECT count(*) WHERE 'b' < 'C' AND 'b' > 'C' COLLATE \"C\"";
-        assert_eq!(count(server.admin.as_str(), sorted).await.unwrap(), 1);
+        assert_eq!(count(admin.as_str(), sorted).await.unwrap(), 1);
 
-        let cluster = server.cluster.expect("throw-away");
         let folder = cluster.folder.clone();
         assert!(folder.exists());
         drop(cluster); // closes the pipe, as the end of a process does
@@ -279,6 +185,6 @@ mod tests {
             assert!(Instant::now() < deadline, "{} is still there", folder.display());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        assert!(PgConnection::connect(server.admin.as_str()).await.is_err());
+        assert!(PgConnection::connect(admin.as_str()).await.is_err());
     }
 }
