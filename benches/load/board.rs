@@ -148,7 +148,12 @@ impl Board {
             if shown == of.len() {
                 return Ok(());
             }
-            anyhow::ensure!(Instant::now() < end, "{} of {} cards were never posted", of.len() - shown, of.len());
+            anyhow::ensure!(
+                Instant::now() < end,
+                "{} of {} cards were never posted",
+                of.len() - shown,
+                of.len()
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -275,7 +280,10 @@ impl Board {
                 match unit.ending {
                     Ending::Open => unit.cards.is_empty(),
                     Ending::Perhaps { .. } => false,
-                    _ => !unit.cards.first().is_some_and(|ts| self.slack.buttons(CHANNEL, ts).is_empty() && self.is_final(ts)),
+                    _ => !unit
+                        .cards
+                        .first()
+                        .is_some_and(|ts| self.slack.buttons(CHANNEL, ts).is_empty() && self.is_final(ts)),
                 }
             });
             if waiting.is_empty() {
@@ -292,7 +300,9 @@ impl Board {
 
     fn is_final(&self, ts: &str) -> bool {
         let head = self.slack.notice(CHANNEL, ts).to_lowercase();
-        ["approved", "denied", "canceled", "answered elsewhere", "gone"].iter().any(|word| head.starts_with(word))
+        ["approved", "denied", "canceled", "answered elsewhere", "gone"]
+            .iter()
+            .any(|word| head.starts_with(word))
     }
 
     fn check(&self, of: Range<usize>) -> Checked {

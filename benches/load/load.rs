@@ -278,10 +278,10 @@ async fn recover(rig: &mut Rig, board: &Arc<Board>, generator: &Handle, held: &m
         board.elsewhere(MEANWHILE + number);
         board.open();
     }
-    let pressed = MEANWHILE * 2;
+    let chosen = MEANWHILE * 2;
     let (started, started_ms) = (Instant::now(), Time::System.now_ms());
     rig.start()?;
-    let (body, _) = board.body(pressed).await?;
+    let (body, _) = board.body(chosen).await?;
     loop {
         if matches!(board.send(board.address, body.clone()).await, Ok(200)) {
             held.first_ack = started.elapsed();
@@ -290,10 +290,10 @@ async fn recover(rig: &mut Rig, board: &Arc<Board>, generator: &Handle, held: &m
         ensure!(started.elapsed() < crate::rig::PATIENCE, "it never came back:\n{}", rig.log());
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    board.acknowledged(pressed);
+    board.acknowledged(chosen);
     // What was touched, and what is new; the others have not changed since.
     let mut last = 0;
-    for part in [0..pressed + 1, first..first + MEANWHILE * 3, open..open + MEANWHILE] {
+    for part in [0..chosen + 1, first..first + MEANWHILE * 3, open..open + MEANWHILE] {
         last = last.max(board.ended(part).await.last_ms);
     }
     let took = last.checked_sub(started_ms).context("nothing was reconciled")?;

@@ -83,10 +83,13 @@ fn main() -> Result<ExitCode> {
 
 async fn run(arguments: &Arguments, on: On, generator: &tokio::runtime::Handle) -> Result<Vec<String>> {
     let Inbound::Http = arguments.inbound;
-    let open = [arguments.open.first(), arguments.open.get(1)].map(|count| count.copied().unwrap_or_default());
-    let plan =
-        Plan { rate: arguments.rate, units: arguments.units, open, poll: arguments.poll.clone() };
-    println!("\n{on:?}, {:?}: {} units at {}/s, poll {}", arguments.inbound, plan.units, plan.rate, plan.poll);
+    let open =
+        [arguments.open.first(), arguments.open.get(1)].map(|count| count.copied().unwrap_or_default());
+    let plan = Plan { rate: arguments.rate, units: arguments.units, open, poll: arguments.poll.clone() };
+    println!(
+        "\n{on:?}, {:?}: {} units at {}/s, poll {}",
+        arguments.inbound, plan.units, plan.rate, plan.poll
+    );
     let mut databases = Databases::new(on)?;
     let mut problems = vec![];
     if arguments.only != Some(Only::Held) {
@@ -115,7 +118,14 @@ fn print_load(loaded: &Loaded) {
         println!("{name:<28} {times}");
     }
     let ratio = |part| Times::part(&loaded.acks, part) / Times::part(&loaded.floor, part);
-    println!("{:<28} {:>9.2} {:>9.2} {:>9.2} {:>9.2}", "ack : floor", ratio(0.5), ratio(0.9), ratio(0.99), ratio(1.0));
+    println!(
+        "{:<28} {:>9.2} {:>9.2} {:>9.2} {:>9.2}",
+        "ack : floor",
+        ratio(0.5),
+        ratio(0.9),
+        ratio(0.99),
+        ratio(1.0)
+    );
     let calls: usize = loaded.calls.values().sum();
     let each: Vec<String> = loaded.calls.iter().map(|(method, count)| format!("{method} {count}")).collect();
     println!("{:<28} {:>9.0}", "units per CPU second", per(loaded.units, loaded.cpu));
@@ -127,7 +137,10 @@ fn print_load(loaded: &Loaded) {
         each.join(", ")
     );
     println!("{:<28} {:>9.1}", "MB resident, 0 open", loaded.idle_memory);
-    println!("{:<28} {:>9.1}   (most: {:.1})", "MB resident after the load", loaded.memory.0, loaded.memory.1);
+    println!(
+        "{:<28} {:>9.1}   (most: {:.1})",
+        "MB resident after the load", loaded.memory.0, loaded.memory.1
+    );
     if loaded.late > 0 {
         println!("{} presses waited for their card", loaded.late);
     }

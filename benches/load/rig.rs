@@ -26,7 +26,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_countersign");
 pub(crate) const CHANNEL: &str = "C0RELEASES";
 const WATCH_TOKEN: &str = "watch-everything";
 /// How long anything is waited for before the run is void.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Which database a run is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -53,7 +53,9 @@ impl Databases {
     pub(crate) fn new(on: On) -> Result<Self> {
         let cluster = match on {
             On::Sqlite => None,
-            On::Postgres => Some(Cluster::start(&programs().map_err(anyhow::Error::msg)?, true).map_err(anyhow::Error::msg)?),
+            On::Postgres => Some(
+                Cluster::start(&programs().map_err(anyhow::Error::msg)?, true).map_err(anyhow::Error::msg)?,
+            ),
         };
         if let Some(cluster) = &cluster {
             eprintln!("a durable PostgreSQL in {}", cluster.folder.display());
@@ -106,7 +108,10 @@ pub(crate) async fn listening(address: SocketAddr, mut ended: impl FnMut() -> bo
 }
 
 /// A task of the benchmark's own.
-#[expect(clippy::disallowed_methods, reason = "the benchmark's own servers and people, ended with its process")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the benchmark's own servers and people, ended with its process"
+)]
 pub(crate) fn spawn<T: Send + 'static>(
     task: impl Future<Output = T> + Send + 'static,
 ) -> tokio::task::JoinHandle<T> {
@@ -164,7 +169,12 @@ impl Rig {
     pub(crate) fn start(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(self.log_file())?;
         let mut command = Command::new(BINARY);
-        command.args(["run", "--config"]).arg(&self.file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command
+            .args(["run", "--config"])
+            .arg(&self.file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
         for name in SECRETS {
             command.env(name, secret(name).unwrap_or_default());
         }
@@ -176,8 +186,7 @@ impl Rig {
     pub(crate) async fn serving(&mut self) -> Result<()> {
         let address = self.address;
         let child = &mut self.child;
-        let ended =
-            || child.as_mut().is_none_or(|child| child.try_wait().is_ok_and(|end| end.is_some()));
+        let ended = || child.as_mut().is_none_or(|child| child.try_wait().is_ok_and(|end| end.is_some()));
         let listens = listening(address, ended).await;
         listens.with_context(|| format!("the service does not start:\n{}", self.log()))
     }

@@ -143,7 +143,11 @@ async fn slack_case_12_sockets_that_close_at_once() {
     };
     story.until("ten have closed", ten).await;
     assert!(began.elapsed() > Duration::from_millis(900), "at least 0.1 s lie between two");
-    story.until_sockets(2).await;
+    let two = || {
+        story.advance(Duration::from_millis(1));
+        story.slack.open_sockets().len() == 2
+    };
+    story.until("two sockets", two).await;
     story.presses("U0DANA", &card, "Approve").await;
     until_alert(&story, APP, false).await;
     story.deliver().await;
