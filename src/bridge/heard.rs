@@ -2,7 +2,7 @@
 //!
 //! Invariant: an effect is committed before its delivery is acknowledged; repeats are told apart before they
 //! come here, and one that comes all the same does no harm. What somebody typed is never repeated to anybody.
-//! An answer that takes longer than [`AT_ONCE`] is a job of its own.
+//! An answer that takes longer than `AT_ONCE` is a job of its own.
 //!
 //! Known race: the process dies between taking a command and its answer: the person sees the platform's own
 //! warning and types it again.

@@ -1,7 +1,7 @@
 //! The Home of a person: published when they open it and, for a day after that, when something changes.
 //!
 //! Invariant: a Home is a projection of stored state, one for each account, and shows nobody else's
-//! interactions. At most one publication in [`APART`] for each person; a change within it is published when
+//! interactions. At most one publication in `APART` for each person; a change within it is published when
 //! it ends.
 //!
 //! Known races and the decisions taken:

@@ -5,7 +5,7 @@
 //! press makes its claim, and the time of `deliver_within` goes on.
 //!
 //! Known races: an attempt handed out in the same instant leaves (a stop calls nothing back); a job that
-//! is just put off when the stop ends looks again by itself within [`LOOK_AGAIN`].
+//! is just put off when the stop ends looks again by itself within `LOOK_AGAIN`.
 
 use super::Bridge;
 use super::click::JobEnd;

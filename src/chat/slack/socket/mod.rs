@@ -2,8 +2,8 @@
 //!
 //! Invariant: two sockets are kept per install; a socket that Slack wants back, or that is silent, is
 //! left only when another one has said `hello`. An envelope is acknowledged after it was committed
-//! ([`link`]). Whatever fails, sockets are opened no faster than the gate allows ([`timing`]). Frames
-//! carry no signature: what is trusted is the address, got with the app-level token ([`open`]).
+//! (`link`). Whatever fails, sockets are opened no faster than the gate allows (`timing`). Frames
+//! carry no signature: what is trusted is the address, got with the app-level token (`open`).
 //!
 //! Known races and the decisions taken:
 //! - Slack gives each delivery to any socket of the app, also of another replica: every replica serves
