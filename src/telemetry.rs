@@ -24,6 +24,7 @@ const COUNTERS: &[(&str, &str)] = &[
     ("countersign_a2a_calls_total", "Calls of A2A runtimes to our webhooks, by status."),
     ("countersign_alerts_total", "Alerts raised; each counts once until it is cleared."),
     ("countersign_answers_total", "Answers that a runtime accepted, by decision."),
+    ("countersign_cards_held_total", "Cards that had to wait for room in their place."),
     ("countersign_clicks_total", "Clicks stored, by platform; repeat = the same delivery came again."),
     ("countersign_http_requests_total", "Requests answered, by route, method and class of status."),
     ("countersign_inbound_refused_total", "Deliveries not taken, by platform and reason."),
@@ -37,8 +38,11 @@ const COUNTERS: &[(&str, &str)] = &[
     ("countersign_watch_errors_total", "Failed readings, by runtime."),
 ];
 
-const GAUGES: &[(&str, &str)] =
-    &[("countersign_sockets_open", "Sockets of Slack's Socket Mode that are open here, by install.")];
+const GAUGES: &[(&str, &str)] = &[
+    ("countersign_paused", "1 while answers to this runtime are paused by operators, by runtime."),
+    ("countersign_sockets_open", "Sockets of Slack's Socket Mode that are open here, by install."),
+    ("countersign_streams", "Tasks that are followed by a stream here, by runtime."),
+];
 
 const HISTOGRAMS: &[(&str, &str)] = &[
     ("countersign_ack_seconds", "From a delivery's arrival to its acknowledgement, by platform."),

@@ -14,7 +14,7 @@ pub(super) enum ConfigCommand {
 pub(super) fn run(command: &ConfigCommand) -> End {
     match command {
         ConfigCommand::Example => print!("{}", crate::config::example()),
-        ConfigCommand::Schema => println!("{}", crate::config::schema()),
+        ConfigCommand::Schema => print!("{}", crate::config::schema()),
     }
     End::Done
 }
