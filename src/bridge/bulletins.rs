@@ -15,7 +15,7 @@
 //! - somebody deletes the message: it is not posted again.
 
 use super::Bridge;
-use super::cards::backoff;
+use super::cards::{BLIND_WAIT, LOOK_AFTER, LOOK_APART, backoff};
 use super::click::JobEnd;
 use super::effects::priority;
 use super::ports::{Call, ChatError, ChatPlatform, Destination, MessageRef};
@@ -36,9 +36,6 @@ use uuid::Uuid;
 
 /// The notice of how many wait changes at most this often, except to go away.
 const NOTICE_EVERY: Duration = Duration::from_secs(10);
-const LOOK_AFTER: Duration = Duration::from_secs(5);
-const LOOK_APART: Duration = Duration::from_secs(30);
-const BLIND_WAIT: Duration = Duration::from_mins(1);
 /// A message that cannot be brought up to date so often is left as it is.
 const ATTEMPTS: i64 = 10;
 
@@ -149,6 +146,9 @@ impl Bridge {
             return Ok(JobEnd::Done);
         };
         let Some(platform) = self.platforms.get(&row.install).cloned() else { return self.forget(id).await };
+        if let Some(until) = self.stopped(&row.install) {
+            return Ok(JobEnd::paced(until));
+        }
         let says = self.newest(&row).await?;
         let now = self.clock.now();
         match (row.state, row.posting) {
@@ -224,6 +224,7 @@ impl Bridge {
                 })
             })
             .await?;
+        self.works(&row.install).await;
         Ok(JobEnd::Done)
     }
 
@@ -250,7 +251,7 @@ impl Bridge {
         self.store.write(move |tx| Box::pin(async move { tx.bulletin_not_sent(id, state).await })).await?;
         match error {
             ChatError::Paced { after } => Ok(JobEnd::paced(now.plus(after))),
-            ChatError::Auth { code, needed } => self.credentials_refused(&row.install, &code, &needed).await,
+            ChatError::Auth { code, needed } => Ok(self.stop_install(&row.install, &code, &needed).await),
             ChatError::Unavailable { what } | ChatError::Unreadable { code: what } => {
                 Ok(JobEnd::again(now.plus(backoff(job.attempts)), what))
             }
@@ -268,8 +269,7 @@ impl Bridge {
                     })
                     .await?;
                 if let Some(text) = fresh {
-                    metrics::counter!("countersign_alerts_total").increment(1);
-                    tracing::error!(alert = place_alert(&row.place), "{text}");
+                    super::raised(&place_alert(&row.place), &text);
                 }
                 Ok(JobEnd::Done)
             }
@@ -370,6 +370,9 @@ impl Bridge {
         } else {
             platform.edit(&at, &platform.draw_bulletin(&says)).await
         };
+        if done.is_ok() {
+            self.works(&row.install).await;
+        }
         match done {
             Ok(()) if says.is_over() => self.forget(id).await,
             Ok(()) => {
@@ -380,7 +383,7 @@ impl Bridge {
             }
             Err(ChatError::Paced { after }) => Ok(JobEnd::paced(now.plus(after))),
             Err(ChatError::Auth { code, needed }) => {
-                self.credentials_refused(&row.install, &code, &needed).await
+                Ok(self.stop_install(&row.install, &code, &needed).await)
             }
             Err(ChatError::Gone { .. } | ChatError::NotEditable { .. }) => {
                 if says.is_over() {

@@ -31,11 +31,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A post of unknown outcome is looked for this long after it was sent (or after our start).
-const LOOK_AFTER: Duration = Duration::from_secs(5);
+pub(super) const LOOK_AFTER: Duration = Duration::from_secs(5);
 /// Two looks that find nothing, this far apart, and it is posted again.
-const LOOK_APART: Duration = Duration::from_secs(30);
+pub(super) const LOOK_APART: Duration = Duration::from_secs(30);
 /// Where nothing can be looked for, this long, and it is posted again.
-const BLIND_WAIT: Duration = Duration::from_mins(1);
+pub(super) const BLIND_WAIT: Duration = Duration::from_mins(1);
 /// A card waits this long for the post that begins its thread, and after a refused one past the channel's governor.
 const ROOT_WAIT: Duration = Duration::from_millis(1100);
 

@@ -27,7 +27,7 @@ use std::time::Duration;
 /// The alert about presses that belong to no install.
 pub(super) const NOT_INSTALLED: &str = "not_installed";
 /// How long "could not be checked" is tried again before the clicker is told so.
-const CHECK_FOR: Duration = Duration::from_secs(30);
+pub(super) const CHECK_FOR: Duration = Duration::from_secs(30);
 
 /// What a job of the bridge ended in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -116,22 +116,17 @@ impl Directory {
     /// an install of a whole organisation, else by team. An install that has not yet been able to say who it
     /// is will do only where there is no other.
     pub(super) fn install_at(&self, origin: &Origin, verified_by: &[String]) -> Option<String> {
-        let fits = |identity: &Identity| {
-            if origin.org_install {
-                identity.enterprise.is_some() && identity.enterprise == origin.enterprise
-            } else {
-                origin.team.is_some() && identity.team == origin.team
-            }
-        };
         let known: Vec<_> = verified_by.iter().map(|install| (install, self.identity(install))).collect();
-        let found = known.iter().find(|(_, identity)| identity.as_ref().is_some_and(fits));
+        let found = known
+            .iter()
+            .find(|(_, identity)| identity.as_ref().is_some_and(|identity| origin.is_of(identity)));
         match (found, known.as_slice()) {
             (Some((install, _)), _) | (None, [(install, None)]) => Some((*install).clone()),
             _ => None,
         }
     }
 
-    fn keep_group(&self, key: GroupKey, now: Millis, members: Arc<BTreeSet<String>>) {
+    fn keep_group(&self, key: GroupKey, now: Millis, members: Members) {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (now, members));
     }
 
@@ -248,7 +243,7 @@ impl Bridge {
         }
         match platform.group(group).await {
             Ok(members) => {
-                let members: Arc<BTreeSet<String>> = Arc::new(members.into_iter().collect());
+                let members: Members = Arc::new(members.into_iter().collect());
                 self.directory.keep_group(key, now, Arc::clone(&members));
                 self.all_clear(&group_alert(platform.install(), group)).await;
                 Some(members)

@@ -8,8 +8,9 @@
 //! warning and types it again.
 
 use super::Bridge;
-use super::click::JobEnd;
+use super::click::{CHECK_FOR, JobEnd};
 use super::effects::priority;
+use super::notices::REPLY_LIFE;
 use super::ports::{Call, ChatError, ChatPlatform, Drawn, Happened, Origin, Person, PressedBy, Typed};
 use crate::domain::waiting::What;
 use crate::store::StoreError;
@@ -26,10 +27,6 @@ const AT_ONCE: Duration = Duration::from_millis(1200);
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Later there is time.
 const LATER_PATIENCE: Duration = Duration::from_secs(5);
-/// How long an address for private answers lives (Slack: 30 min).
-const REPLY_LIFE: Duration = Duration::from_mins(29);
-/// "Could not be checked" is tried again for so long before it is said.
-const CHECK_FOR: Duration = Duration::from_secs(30);
 const ATTEMPTS: i64 = 5;
 
 /// What they are told at once, privately.

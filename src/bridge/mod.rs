@@ -133,10 +133,7 @@ impl Bridge {
         let fresh =
             self.store.write(move |tx| Box::pin(async move { tx.raise(&key, &text, now).await })).await;
         match fresh {
-            Ok(true) => {
-                metrics::counter!("countersign_alerts_total").increment(1);
-                tracing::error!(alert = log_key, "{log_text}");
-            }
+            Ok(true) => raised(&log_key, &log_text),
             Ok(false) => {}
             Err(error) => tracing::error!(alert = log_key, %error, "{log_text} (and it could not be stored)"),
         }
@@ -155,6 +152,12 @@ impl Bridge {
             tracing::warn!(%error, "an alert could not be cleared");
         }
     }
+}
+
+/// An alert that did not stand before is said and counted, once it is stored.
+fn raised(key: &str, text: &str) {
+    metrics::counter!("countersign_alerts_total").increment(1);
+    tracing::error!(alert = key, "{text}");
 }
 
 /// The group in which an interaction's answers are delivered in order.

@@ -18,7 +18,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 /// How long an address for private answers lives (Slack: 30 min).
-const REPLY_LIFE: Duration = Duration::from_mins(29);
+pub(super) const REPLY_LIFE: Duration = Duration::from_mins(29);
 const ATTEMPTS: i64 = 5;
 /// Older news are not pushed at anybody: they stand where the person looks.
 const STALE: Duration = Duration::from_hours(24);

@@ -243,8 +243,7 @@ impl Bridge {
                     })
                     .await?;
                 if let Some(text) = fresh {
-                    metrics::counter!("countersign_alerts_total").increment(1);
-                    tracing::error!("{text}");
+                    super::raised(&place_alert(&spot.to_string()), &text);
                 }
                 Ok(JobEnd::paced(now.plus(LOOK_AGAIN)))
             }
@@ -345,8 +344,7 @@ impl Bridge {
             })
             .await?;
         if let Some(text) = fresh {
-            metrics::counter!("countersign_alerts_total").increment(1);
-            tracing::error!(alert = place_alert(&card.place), "{text}");
+            super::raised(&place_alert(&card.place), &text);
         }
         Ok(JobEnd::Retry { at: now.plus(LOOK_AGAIN), error: code.to_owned(), counted: false })
     }

@@ -489,6 +489,26 @@ pub struct Origin {
     pub org_install: bool,
 }
 
+impl Origin {
+    /// Whether it is that install: by enterprise for an install of a whole organisation, else by team.
+    #[must_use]
+    pub fn is_of(&self, identity: &Identity) -> bool {
+        if self.org_install {
+            identity.enterprise.is_some() && identity.enterprise == self.enterprise
+        } else {
+            self.team.is_some() && identity.team == self.team
+        }
+    }
+}
+
+impl Pressed {
+    /// Where the press comes from, as it says.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        Origin { team: self.team.clone(), enterprise: self.enterprise.clone(), org_install: self.org_install }
+    }
+}
+
 /// A command somebody typed: verified, parsed.
 #[derive(Debug)]
 pub struct Typed {

@@ -20,7 +20,6 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-const REFUSED_CREDENTIALS: Duration = Duration::from_mins(1);
 /// A place that takes no cards is looked at this often.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_mins(10);
 
@@ -34,24 +33,6 @@ pub(super) fn place_group(place: &str) -> String {
 }
 
 impl Bridge {
-    pub(super) async fn credentials_refused(
-        &self,
-        install: &str,
-        code: &str,
-        needed: &str,
-    ) -> Result<JobEnd, StoreError> {
-        self.alert(
-            &format!("chat:{install}"),
-            &format!("{install} refuses our credentials ({code} {needed}); its queue is kept"),
-        )
-        .await;
-        Ok(JobEnd::Retry {
-            at: self.clock.now().plus(REFUSED_CREDENTIALS),
-            error: format!("{code} {needed}"),
-            counted: false,
-        })
-    }
-
     /// A place takes no card: operators are told, and the route's fallback is used. `bad` when that is about
     /// the place, not about this card: it is marked until it takes one.
     pub(super) async fn place_refused(
@@ -87,8 +68,7 @@ impl Bridge {
             })
             .await?;
         if let Some(text) = fresh {
-            metrics::counter!("countersign_alerts_total").increment(1);
-            tracing::error!(alert = place_alert(&card.place), "{text}");
+            super::raised(&place_alert(&card.place), &text);
         }
         Ok(JobEnd::Done)
     }
@@ -186,8 +166,7 @@ impl Bridge {
             })
             .await?;
         if let Some((alert, text)) = fresh {
-            metrics::counter!("countersign_alerts_total").increment(1);
-            tracing::error!(alert, "{text}");
+            super::raised(&alert, &text);
         }
         Ok(())
     }

@@ -157,17 +157,7 @@ impl Bridge {
         channel: &str,
         at: Millis,
     ) -> Result<(), StoreError> {
-        let most = self.rules.max_open_per_place;
-        let mut came = false;
-        while let Some(next) = tx.first_held(install, channel).await? {
-            if !tx.has_room(install, channel, most).await? {
-                break;
-            }
-            tx.set_slot(next, Some(Slot::Taken)).await?;
-            self.queue_post(tx, next, at).await?;
-            came = true;
-        }
-        if came { self.say_how_many_wait(tx, install, channel, at).await } else { Ok(()) }
+        self.let_in(tx, install, channel, Some(self.rules.max_open_per_place), at).await
     }
 
     /// A place takes no cards: nobody waits for room there, each goes its way to the fallback.
@@ -179,8 +169,25 @@ impl Bridge {
         at: Millis,
     ) -> Result<(), StoreError> {
         tx.lock_place(install, channel).await?;
+        self.let_in(tx, install, channel, None, at).await
+    }
+
+    /// Lets those who wait post, in their order, while there are not `most` (`None`: all of them).
+    async fn let_in(
+        &self,
+        tx: &mut Tx,
+        install: &str,
+        channel: &str,
+        most: Option<i64>,
+        at: Millis,
+    ) -> Result<(), StoreError> {
         let mut came = false;
         while let Some(next) = tx.first_held(install, channel).await? {
+            if let Some(most) = most
+                && !tx.has_room(install, channel, most).await?
+            {
+                break;
+            }
             tx.set_slot(next, Some(Slot::Taken)).await?;
             self.queue_post(tx, next, at).await?;
             came = true;

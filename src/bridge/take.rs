@@ -13,7 +13,7 @@
 
 use super::directory::Directory;
 use super::effects::priority;
-use super::ports::{Identity, MessageRef, Pressed};
+use super::ports::{MessageRef, Pressed};
 use super::views::{Opens, by_of};
 use super::{Bridge, card_group};
 use crate::domain::card::Control;
@@ -209,8 +209,7 @@ async fn learn_message(tx: &mut Tx, card: CardId, at: &MessageRef, now: Millis) 
 }
 
 impl Directory {
-    /// The install that a payload names, among those whose secret verified it: by enterprise for an
-    /// install of a whole organisation, else by team.
+    /// The install that a payload names, among those whose secret verified it ([`Self::install_at`]).
     /// Where several fit (one workspace configured twice), the one whose card was pressed.
     fn install_of(
         &self,
@@ -218,27 +217,11 @@ impl Directory {
         verified_by: &[String],
         of_token: Option<&str>,
     ) -> Option<String> {
-        let fits = |identity: &Identity| {
-            if pressed.org_install {
-                identity.enterprise.is_some() && identity.enterprise == pressed.enterprise
-            } else {
-                pressed.team.is_some() && identity.team == pressed.team
-            }
-        };
-        let known: Vec<(&String, Option<Identity>)> =
-            verified_by.iter().map(|install| (install, self.identity(install))).collect();
-        let of_token = known.iter().find(|(install, _)| of_token == Some(install.as_str()));
-        if let Some((install, _)) = of_token.filter(|(_, identity)| identity.as_ref().is_none_or(fits)) {
-            return Some((*install).clone());
-        }
-        if let Some((install, _)) = known.iter().find(|(_, identity)| identity.as_ref().is_some_and(fits)) {
-            return Some((*install).clone());
-        }
-        // An install that has not yet been able to say who it is: the secret alone must do, and only
-        // where it leaves no choice. Nothing is answered before the account could be checked.
-        match known.as_slice() {
-            [(install, None)] => Some((*install).clone()),
-            _ => None,
-        }
+        let origin = pressed.origin();
+        let pressed_there = verified_by.iter().find(|install| of_token == Some(install.as_str()));
+        pressed_there
+            .filter(|install| self.identity(install).is_none_or(|identity| origin.is_of(&identity)))
+            .cloned()
+            .or_else(|| self.install_at(&origin, verified_by))
     }
 }

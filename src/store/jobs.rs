@@ -72,8 +72,8 @@ const CLAIM: Sql = Sql { sqlite: claim!(""), postgres: claim!(" FOR UPDATE SKIP 
 const DONE: &str = "DELETE FROM jobs WHERE id = $1 AND lease_epoch = $2 AND lease_owner IS NOT NULL AND dead_ms IS NULL AND NOT again";
 const PUT_BACK: &str = "UPDATE jobs SET lease_owner = NULL, lease_until_ms = 0, again = FALSE, attempts = 0, \
     last_error = NULL WHERE id = $1 AND lease_epoch = $2 AND lease_owner IS NOT NULL AND dead_ms IS NULL AND again";
-const RETRY: &str = "UPDATE jobs SET lease_owner = NULL, lease_until_ms = 0, again = FALSE, available_ms = $3, \
-    last_error = $4, attempts = CASE WHEN $5 OR attempts = 0 THEN attempts ELSE attempts - 1 END \
+const RETRY: &str = "UPDATE jobs SET lease_owner = NULL, lease_until_ms = 0, again = FALSE, \
+    available_ms = CASE WHEN again AND NOT $5 AND $6 < $3 THEN $6 ELSE $3 END, last_error = $4, attempts = CASE WHEN $5 OR attempts = 0 THEN attempts ELSE attempts - 1 END \
     WHERE id = $1 AND lease_epoch = $2 AND lease_owner IS NOT NULL AND dead_ms IS NULL";
 const DEAD: &str = "UPDATE jobs SET lease_owner = NULL, lease_until_ms = 0, dead_ms = $3, last_error = $4 \
     WHERE id = $1 AND lease_epoch = $2 AND lease_owner IS NOT NULL AND dead_ms IS NULL AND NOT again";
@@ -393,7 +393,8 @@ impl Tx {
     }
 
     /// Not yet: due again at `at`. `counted` is `false` for a job that was not tried (paced): its
-    /// attempt is given back. `false`: somebody else holds the job now.
+    /// attempt is given back. One that was wanted again meanwhile has more to say than what `at` was
+    /// chosen for: it is due at once, except after a failure. `false`: somebody else holds the job now.
     pub async fn retry(
         &mut self,
         job: &Job,
@@ -401,7 +402,8 @@ impl Tx {
         error: &str,
         counted: bool,
     ) -> Result<bool, StoreError> {
-        let rows = exec!(self, RETRY, job.id, job.epoch, at.0, short(error), counted)?;
+        let now = self.now().await?;
+        let rows = exec!(self, RETRY, job.id, job.epoch, at.0, short(error), counted, now.0)?;
         self.wakes();
         Ok(rows == 1)
     }

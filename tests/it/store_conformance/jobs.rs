@@ -192,6 +192,34 @@ async fn a_card_has_one_edit_however_often_it_is_wanted(
 }
 
 #[rstest]
+#[case::paced(false, true)]
+#[case::failed(true, false)]
+#[tokio::test]
+async fn what_is_wanted_again_while_under_way_does_not_wait_for_what_was_to_come_later(
+    #[values(Backend::Sqlite, Backend::Postgres)] on: Backend,
+    #[case] counted: bool,
+    #[case] at_once: bool,
+) {
+    let bench = Bench::new(on).await;
+    let (card, later) = (Uuid::from_u128(1), Millis(START.0 + 60_000));
+    write!(bench.store, |tx| tx.queue_edit(card, "c", 1, 5, START));
+    let sent = bench.claim("a", 1).await.remove(0);
+    write!(bench.store, |tx| async move {
+        tx.queue_edit(card, "c", 1, 2, START).await?;
+        assert!(tx.retry(&sent, later, "", counted).await?);
+        Ok(())
+    });
+    let due = write!(bench.store, |tx| tx.next_due(&JobKind::ALL));
+    assert_eq!(due, Some(if at_once { START } else { later }));
+    if at_once {
+        // Once: what is put off then waits its time.
+        let again = bench.claim("a", 1).await.remove(0);
+        assert!(write!(bench.store, |tx| tx.retry(&again, later, "", false)));
+        assert_eq!(write!(bench.store, |tx| tx.next_due(&JobKind::ALL)), Some(later));
+    }
+}
+
+#[rstest]
 #[tokio::test]
 async fn a_dead_edit_and_a_new_one_do_not_meet(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
     let bench = Bench::new(on).await;
