@@ -545,9 +545,8 @@ pub(crate) async fn check(rig: &Rig, counts: &Counts, kills: u64, seed: u64, on:
         match &interaction.machine.state {
             Phase::Settled { how, .. } => {
                 let word = how.outcome().as_str();
-                if !buttons.is_empty() || !shown.contains(word) {
-                    panic!("it is {word}: {shown}\n{}", told(rig, &store, interaction, &card.ts).await);
-                }
+                let right = buttons.is_empty() && shown.contains(word);
+                assert!(right, "it is {word}: {shown}\n{}", told(rig, &store, interaction, &card.ts).await);
                 if let How::Ours { decision, .. } = how
                     && let Some(reason) = decision.reason()
                 {
