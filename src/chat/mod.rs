@@ -1,2 +1,3 @@
 //! (being written)
+pub mod discord;
 pub mod slack;
