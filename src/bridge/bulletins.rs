@@ -295,7 +295,7 @@ impl Bridge {
             return Ok(JobEnd::paced(begin.plus(LOOK_AFTER)));
         }
         let Some(channel) = row.channel.clone() else { return self.forget(id).await };
-        if let Err(wait) = platform.reserve(&Call::Find) {
+        if let Err(wait) = platform.reserve(&Call::Find { channel: &channel }) {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
         let place = Destination { channel, thread: None };
@@ -362,7 +362,7 @@ impl Bridge {
         {
             return Ok(JobEnd::paced(may));
         }
-        if let Err(wait) = platform.reserve(&Call::Edit) {
+        if let Err(wait) = platform.reserve(&Call::Edit { channel: &at.channel }) {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
         let done = if nothing_left {

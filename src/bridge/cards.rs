@@ -332,7 +332,7 @@ impl Bridge {
             self.store.write(move |tx| Box::pin(async move { tx.post_not_sent(id).await })).await?;
             return Ok(JobEnd::paced(now));
         };
-        if let Err(wait) = platform.reserve(&Call::Find) {
+        if let Err(wait) = platform.reserve(&Call::Find { channel: &channel }) {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
         let place = Destination { channel, thread: card.thread.clone() };

@@ -100,10 +100,10 @@ impl Bridge {
         let profile = self.profile(&platform, &by).await;
         click.realm = profile.key.as_ref().map(|key| key.realm.clone());
         let found = route(&self.rules.routes, &interaction.key, &interaction.form).cloned();
-        let (subject, standing) = self.linked(&profile);
+        let (subject, standing) = self.linked(&install, &profile);
         let facts = Facts {
             subject,
-            memberships: self.memberships(&platform, found.as_ref(), &click.chat_user).await,
+            memberships: self.memberships(&platform, found.as_ref(), &click.chat_user, &profile).await,
             standing,
             install: install.clone(),
         };
@@ -259,8 +259,8 @@ impl Bridge {
         let by = PressedBy { user: click.chat_user.clone(), home_team: click.home_team.clone() };
         let profile = self.profile(&platform, &by).await;
         let found = route(&self.rules.routes, &interaction.key, &interaction.form);
-        let memberships = self.memberships(&platform, found, &click.chat_user).await;
-        let (subject, standing) = self.linked(&profile);
+        let memberships = self.memberships(&platform, found, &click.chat_user, &profile).await;
+        let (subject, standing) = self.linked(&install, &profile);
         // Without a realm nothing can be said of the link.
         if subject.is_none() && standing == Standing::Unknown {
             return Ok(Right::Unknown);

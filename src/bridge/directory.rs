@@ -11,11 +11,12 @@ use super::Bridge;
 use super::ports::{ChatError, ChatPlatform, Identity, Origin, PressedBy, Profile};
 use super::stops::Stop;
 use crate::domain::clock::Millis;
-use crate::domain::ids::Subject;
+use crate::domain::ids::{Platform, Subject};
 use crate::domain::place::Spot;
 use crate::domain::policy::{Membership, Standing};
 use crate::domain::routing::{Approver, Route};
-use std::collections::{BTreeSet, HashMap};
+use crate::domain::subject_form::SubjectForm;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,38 +29,32 @@ const CACHE_SIZE: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     pub subject: Subject,
+    pub platform: Platform,
+    /// A Discord account, which is the same everywhere, has one for each install.
     pub install: String,
     pub user: String,
 }
 
-/// All configured links.
+/// All configured links, and the installs whose members have one by the platform's own word.
 #[derive(Debug, Clone, Default)]
-pub struct People(Vec<Link>);
+pub struct People {
+    links: Vec<Link>,
+    forms: BTreeMap<String, (Platform, SubjectForm)>,
+}
 
 impl People {
     #[must_use]
-    pub fn new(links: Vec<Link>) -> Self {
-        Self(links)
+    pub fn new(links: Vec<Link>, forms: BTreeMap<String, (Platform, SubjectForm)>) -> Self {
+        Self { links, forms }
     }
 
     pub fn links(&self) -> &[Link] {
-        &self.0
+        &self.links
     }
 
-    /// The direct messages of a subject, one for each linked account.
-    #[must_use]
-    pub fn spots_of(&self, subject: &Subject) -> Vec<Spot> {
-        let own = self.0.iter().filter(|link| link.subject == *subject);
-        own.map(|link| Spot::slack_user(&link.install, &link.user)).collect()
-    }
-
-    /// The chat user of a subject in an install, for mentions.
-    #[must_use]
-    pub fn user_in(&self, install: &str, subject: &str) -> Option<&str> {
-        self.0
-            .iter()
-            .find(|link| link.install == install && link.subject.as_str() == subject)
-            .map(|link| link.user.as_str())
+    /// Whether a configured link names this subject: then it is nobody else's.
+    fn is_configured(&self, subject: &str) -> bool {
+        self.links.iter().any(|link| link.subject.as_str() == subject)
     }
 }
 
@@ -126,6 +121,24 @@ impl Directory {
         }
     }
 
+    fn kept_profile(&self, install: &str, user: &PressedBy) -> Option<(Millis, Profile)> {
+        let key = (install.to_owned(), user.user.clone(), user.home_team.clone());
+        self.profiles.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned()
+    }
+
+    /// Keeps what the platform has just said of an account.
+    pub(super) fn keep_profile(&self, install: &str, user: &PressedBy, now: Millis, profile: &Profile) {
+        if profile.standing == Standing::Unknown {
+            return;
+        }
+        let mut profiles = self.profiles.lock().unwrap_or_else(PoisonError::into_inner);
+        if profiles.len() >= CACHE_SIZE {
+            profiles.clear();
+        }
+        let key = (install.to_owned(), user.user.clone(), user.home_team.clone());
+        profiles.insert(key, (now, profile.clone()));
+    }
+
     fn keep_group(&self, key: GroupKey, now: Millis, members: Members) {
         self.groups.lock().unwrap_or_else(PoisonError::into_inner).insert(key, (now, members));
     }
@@ -165,25 +178,17 @@ fn group_alert(install: &str, group: &str) -> String {
 impl Bridge {
     /// What the platform says of an account, at most five minutes old.
     pub(super) async fn profile(&self, platform: &Arc<dyn ChatPlatform>, user: &PressedBy) -> Profile {
-        let key = (platform.install().to_owned(), user.user.clone(), user.home_team.clone());
         let now = self.clock.now();
-        {
-            let profiles = self.directory.profiles.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((read, profile)) = profiles.get(&key)
-                && now.since(*read) < PROFILE_AGE
-            {
-                return profile.clone();
+        if let Some((read, profile)) = self.directory.kept_profile(platform.install(), user) {
+            let most =
+                if profile.groups.is_some() { PROFILE_AGE.min(self.rules.group_max_age) } else { PROFILE_AGE };
+            if now.since(read) < most {
+                return profile;
             }
         }
         match platform.profile(user).await {
             Ok(profile) => {
-                if profile.standing != Standing::Unknown {
-                    let mut profiles = self.directory.profiles.lock().unwrap_or_else(PoisonError::into_inner);
-                    if profiles.len() >= CACHE_SIZE {
-                        profiles.clear();
-                    }
-                    profiles.insert(key, (now, profile.clone()));
-                }
+                self.directory.keep_profile(platform.install(), user, now, &profile);
                 profile
             }
             Err(error) => {
@@ -195,26 +200,33 @@ impl Bridge {
                     );
                     self.alert(&format!("people:{install}"), &text).await;
                 }
-                Profile { key: None, standing: Standing::Unknown }
+                Profile::of(Standing::Unknown)
             }
         }
     }
 
-    /// The clicking account's memberships in those user groups of its own install that the route names.
+    /// The clicking account's memberships in those groups of its own install that the route names. A profile
+    /// that names the account's groups is the whole answer.
     pub(super) async fn memberships(
         &self,
         platform: &Arc<dyn ChatPlatform>,
         route: Option<&Route>,
         user: &str,
+        profile: &Profile,
     ) -> Vec<(String, String, Membership)> {
         let Some(route) = route else { return vec![] };
         let mut found = vec![];
         for approver in &route.approvers {
             let Approver::Group(name) = approver else { continue };
             for group in self.rules.groups.iter().filter(|group| group.name == *name) {
-                for (install, id) in group.slack_usergroups.iter().filter(|(i, _)| i == platform.install()) {
-                    let membership = self.membership(platform, id, user).await;
-                    found.push((install.clone(), id.clone(), membership));
+                for id in group.of_chat(platform.install()) {
+                    let membership = match &profile.groups {
+                        Some(groups) if groups.contains(id) => Membership::Yes,
+                        Some(_) => Membership::No,
+                        None if platform.platform() == Platform::Discord => Membership::Unknown,
+                        None => self.membership(platform, id, user).await,
+                    };
+                    found.push((platform.install().to_owned(), id.to_owned(), membership));
                 }
             }
         }
@@ -268,12 +280,18 @@ impl Bridge {
 
     /// The subject that a chat account is linked to, and what can be said of the account. The account is
     /// matched by the immutable pair (enterprise or team, user), never by a name. A link whose install has
-    /// not yet told who we are there may be this account's or not: then nothing can be said.
-    pub(super) fn linked(&self, profile: &Profile) -> (Option<Subject>, Standing) {
+    /// not yet told who we are there may be this account's or not: then nothing can be said. Who has no
+    /// configured link is, where the install says so, who the platform says; never somebody configured.
+    pub(super) fn linked(&self, install: &str, profile: &Profile) -> (Option<Subject>, Standing) {
         let Some(key) = profile.key.as_ref() else { return (None, profile.standing) };
         let mut standing = profile.standing;
-        for link in self.rules.people.links().iter().filter(|link| link.user == key.user) {
+        let people = &self.rules.people;
+        let own = people.links().iter().filter(|link| link.platform == key.platform && link.user == key.user);
+        for link in own {
             match self.directory.identity(&link.install) {
+                _ if link.platform == Platform::Discord => {
+                    return (Some(link.subject.clone()), profile.standing);
+                }
                 Some(identity) if identity.realm() == key.realm => {
                     return (Some(link.subject.clone()), profile.standing);
                 }
@@ -281,6 +299,62 @@ impl Bridge {
                 _ => {}
             }
         }
-        (None, standing)
+        let by_platform = match (standing, people.forms.get(install)) {
+            (Standing::Member, Some((_, form))) => form.subject(key),
+            _ => None,
+        };
+        (by_platform.filter(|subject| !people.is_configured(subject.as_str())), standing)
+    }
+
+    /// The chat user of a subject in an install, for mentions.
+    pub(super) fn user_in(&self, install: &str, subject: &str) -> Option<String> {
+        let people = &self.rules.people;
+        let linked =
+            people.links().iter().find(|link| link.install == install && link.subject.as_str() == subject);
+        linked.map(|link| link.user.clone()).or_else(|| {
+            let (_, form) = people.forms.get(install)?;
+            if people.is_configured(subject) {
+                return None;
+            }
+            let realm = self.directory.identity(install).map(|identity| identity.realm().to_owned());
+            form.user_of(&realm.unwrap_or_default(), subject)
+        })
+    }
+
+    /// The accounts that are this subject, as `(install, user)`.
+    pub(super) fn accounts_of(&self, subject: &Subject) -> Vec<(String, String)> {
+        let people = &self.rules.people;
+        let linked = people.links().iter().filter(|link| link.subject == *subject);
+        let mut found: Vec<_> = linked.map(|link| (link.install.clone(), link.user.clone())).collect();
+        if found.is_empty() {
+            let by_platform = people.forms.keys();
+            found.extend(by_platform.filter_map(|install| {
+                Some((install.clone(), self.user_in(install, subject.as_str())?))
+            }));
+        }
+        found
+    }
+
+    /// The direct messages of a subject, one for each account: a Discord account has one, in the first
+    /// install that knows it.
+    pub(super) fn spots_of(&self, subject: &Subject) -> Vec<Spot> {
+        let mut spots: Vec<Spot> = vec![];
+        for (install, user) in self.accounts_of(subject) {
+            let Some(platform) = self.platforms.get(&install) else { continue };
+            let spot = Spot::direct(platform.platform(), &install, &user);
+            let known = |other: &Spot| platform.platform() == Platform::Discord && other.target == spot.target;
+            if !spots.iter().any(known) {
+                spots.push(spot);
+            }
+        }
+        spots
+    }
+}
+
+/// An account as an operator writes it in `[[person]]`.
+pub(super) fn as_configured(platform: &Arc<dyn ChatPlatform>, user: &str) -> String {
+    match platform.platform() {
+        Platform::Slack => format!("{}:{user}", platform.install()),
+        Platform::Discord => user.to_owned(),
     }
 }

@@ -17,7 +17,7 @@ impl Bridge {
     pub(super) fn person(&self, install: &str, subject: &str) -> PersonRef {
         PersonRef {
             subject: subject.to_owned(),
-            mention: self.rules.people.user_in(install, subject).map(ToOwned::to_owned),
+            mention: self.user_in(install, subject),
         }
     }
 
@@ -79,11 +79,12 @@ impl Bridge {
         let found = route(&self.rules.routes, &interaction.key, &interaction.form);
         let names = found.map(|route| route.mention.as_slice()).unwrap_or_default();
         for group in self.rules.groups.iter().filter(|group| names.contains(&group.name)) {
-            let links = self.rules.people.links().iter().filter(|link| link.install == install);
-            let users = links.filter(|link| group.subjects.contains(&link.subject)).map(|link| &link.user);
-            mention.users.extend(users.cloned());
-            let own = group.slack_usergroups.iter().filter(|(of, _)| of == install);
-            mention.groups.extend(own.map(|(_, id)| id.clone()));
+            // Everybody is named who has an account there.
+            for subject in &group.subjects {
+                let own = self.accounts_of(subject).into_iter().filter(|(of, _)| of == install);
+                mention.users.extend(own.map(|(_, user)| user));
+            }
+            mention.groups.extend(group.of_chat(install).map(ToOwned::to_owned));
         }
         mention.users.sort_unstable();
         mention.users.dedup();

@@ -47,7 +47,7 @@ impl Bridge {
                 None => Ok(JobEnd::Done),
             };
         }
-        if let Err(wait) = platform.reserve(&Call::Edit) {
+        if let Err(wait) = platform.reserve(&Call::Edit { channel: &at.channel }) {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
         let view = self.view_of(&interaction, &card).await?;

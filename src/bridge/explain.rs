@@ -33,27 +33,18 @@ pub struct Explanation {
 pub type Account = (String, String);
 
 impl Bridge {
-    /// Judges a subject against an interaction as it stands now.
+    /// Judges a subject against an interaction as it stands now, pressing from one of these accounts (none:
+    /// from any of theirs).
     pub async fn explain(
         self: &Arc<Self>,
         interaction: &Interaction,
         subject: &Subject,
-        from: Option<&Account>,
+        from: &[Account],
         deny: bool,
     ) -> Result<Explanation, StoreError> {
         let decision = if deny { Decision::Deny { reason: None } } else { Decision::Approve };
         let found = route(&self.rules.routes, &interaction.key, &interaction.form);
-        let accounts: Vec<Account> = match from {
-            Some(account) => vec![account.clone()],
-            None => self
-                .rules
-                .people
-                .links()
-                .iter()
-                .filter(|link| link.subject == *subject)
-                .map(|link| (link.install.clone(), link.user.clone()))
-                .collect(),
-        };
+        let accounts = if from.is_empty() { self.accounts_of(subject) } else { from.to_vec() };
         let action = Action::Decide(decision.clone());
         let mut best: Option<Judgement> = None;
         for account in accounts {
@@ -91,8 +82,8 @@ impl Bridge {
             return Ok(self.judge_nobody(interaction, action));
         };
         let profile = self.profile(&platform, &PressedBy { user: user.clone(), home_team: None }).await;
-        let memberships = self.memberships(&platform, found, user).await;
-        let (linked, standing) = self.linked(&profile);
+        let memberships = self.memberships(&platform, found, user, &profile).await;
+        let (linked, standing) = self.linked(install, &profile);
         let linked = linked.filter(|linked| linked == subject);
         let id = interaction.id;
         let cards = self.store.read(|tx| Box::pin(async move { tx.cards_of(id).await })).await?;

@@ -29,8 +29,8 @@ impl Bridge {
     pub(super) async fn known_channel(tx: &mut Tx, spot: &Spot) -> Result<Option<String>, StoreError> {
         let pinned = tx.pin(&spot.install, &spot.target.key()).await?;
         Ok(pinned.or_else(|| match &spot.target {
-            Target::SlackChannel(id) => Some(id.clone()),
-            Target::SlackName(_) | Target::SlackUser(_) => None,
+            Target::SlackChannel(id) | Target::DiscordChannel(id) => Some(id.clone()),
+            Target::SlackName(_) | Target::SlackUser(_) | Target::DiscordUser(_) => None,
         }))
     }
 

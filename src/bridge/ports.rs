@@ -20,6 +20,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use secrecy::SecretString;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 // ---------------------------------------------------------------- agents' side
@@ -348,6 +349,12 @@ pub trait ChatPlatform: Send + Sync {
 
     fn edit<'a>(&'a self, at: &'a MessageRef, drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>>;
 
+    /// For so long after its sending a post of unknown outcome may simply be made again: the platform knows it
+    /// and returns the first (Discord's nonce). Zero: it has to be looked for.
+    fn repeats_posts(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Looks for posts of this card since a moment. `Unreadable` when the install may not look.
     fn find<'a>(
         &'a self,
@@ -383,7 +390,7 @@ pub trait ChatPlatform: Send + Sync {
     /// Draws a message that is no card; pure.
     fn draw_bulletin(&self, says: &Bulletin) -> Drawn;
 
-    /// The members of a user group.
+    /// The members of a user group. Not asked where profiles name an account's groups.
     fn group<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Vec<String>, ChatError>>;
 
     /// Looks at credentials, rights and clocks, for `check`; changes nothing.
@@ -411,9 +418,9 @@ pub enum Look {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call<'a> {
     Post { channel: &'a str },
-    Edit,
+    Edit { channel: &'a str },
     Tell,
-    Find,
+    Find { channel: &'a str },
     Home,
 }
 
@@ -462,6 +469,8 @@ pub struct Pressed {
     pub way_in: Option<WayIn>,
     /// What the person typed, where a form was submitted; exactly.
     pub reason: Option<String>,
+    /// What the platform says of the account with the press itself, where it does.
+    pub said: Option<Profile>,
 }
 
 /// How something is opened in front of the person who pressed.
@@ -471,6 +480,8 @@ pub enum WayIn {
     Trigger(SecretString),
     /// In the place of what is open already, unless that has changed since.
     Instead { view: String, hash: Option<String> },
+    /// In the private answer that stands for it already, by the token of the press (Discord, 15 min).
+    Answer(SecretString),
 }
 
 /// Who pressed, as the payload says.
@@ -487,12 +498,17 @@ pub struct Origin {
     pub team: Option<String>,
     pub enterprise: Option<String>,
     pub org_install: bool,
+    /// The app it is for, where that alone says which install it is (Discord).
+    pub app: Option<String>,
 }
 
 impl Origin {
-    /// Whether it is that install: by enterprise for an install of a whole organisation, else by team.
+    /// Whether it is that install: by app, by enterprise for an install of a whole organisation, else by team.
     #[must_use]
     pub fn is_of(&self, identity: &Identity) -> bool {
+        if let Some(app) = &self.app {
+            return identity.app_id == *app;
+        }
         if self.org_install {
             identity.enterprise.is_some() && identity.enterprise == self.enterprise
         } else {
@@ -505,7 +521,12 @@ impl Pressed {
     /// Where the press comes from, as it says.
     #[must_use]
     pub fn origin(&self) -> Origin {
-        Origin { team: self.team.clone(), enterprise: self.enterprise.clone(), org_install: self.org_install }
+        Origin {
+            team: self.team.clone(),
+            enterprise: self.enterprise.clone(),
+            org_install: self.org_install,
+            app: self.app_id.clone().filter(|_| self.platform == Platform::Discord),
+        }
     }
 }
 
@@ -549,6 +570,17 @@ pub struct Profile {
     /// The immutable key; `None` when the platform knows no such person.
     pub key: Option<ChatUser>,
     pub standing: Standing,
+    /// The chat's own groups (Discord: roles) that the account is in, where the platform says so with the
+    /// account; `None` where a group has to be asked for its members.
+    pub groups: Option<BTreeSet<String>>,
+}
+
+impl Profile {
+    /// Nothing is known of the account but this.
+    #[must_use]
+    pub fn of(standing: Standing) -> Self {
+        Self { key: None, standing, groups: None }
+    }
 }
 
 /// Why a chat platform did not do it.

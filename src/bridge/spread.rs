@@ -31,10 +31,10 @@ impl Bridge {
     pub(super) fn spots(&self, place: &Place, owner: Option<&Subject>) -> Vec<Spot> {
         match place {
             Place::At(spot) => vec![spot.clone()],
-            Place::Owner => owner.map(|owner| self.rules.people.spots_of(owner)).unwrap_or_default(),
+            Place::Owner => owner.map(|owner| self.spots_of(owner)).unwrap_or_default(),
             Place::Group(name) => {
                 let subjects = self.group(name).map(|group| group.subjects.as_slice()).unwrap_or_default();
-                subjects.iter().flat_map(|subject| self.rules.people.spots_of(subject)).collect()
+                subjects.iter().flat_map(|subject| self.spots_of(subject)).collect()
             }
         }
     }
@@ -125,7 +125,7 @@ impl Bridge {
             let members = self.members(&platform, id).await?;
             let links = self.rules.people.links().iter();
             let linked = links.filter(|link| link.install == *install && members.contains(&link.user));
-            spots.extend(linked.map(|link| Spot::slack_user(install, &link.user)));
+            spots.extend(linked.map(|link| Spot::direct(link.platform, install, &link.user)));
         }
         Some(spots)
     }

@@ -99,6 +99,9 @@ impl Bridge {
                     let meaning = meaning_of(tx, &pressed, &verified_by).await?;
                     let by_payload = bridge.directory.install_of(&pressed, &verified_by, meaning.install());
                     let install = by_payload.or_else(|| meaning.install().map(ToOwned::to_owned));
+                    if let (Some(install), Some(said)) = (&install, &pressed.said) {
+                        bridge.directory.keep_profile(install, &pressed.by, now, said);
+                    }
                     // Pressed in one install with a token of another: no token there.
                     let meaning =
                         if meaning.install() == install.as_deref() { meaning } else { Meaning::Unknown };

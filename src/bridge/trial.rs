@@ -9,11 +9,11 @@ use super::click::JobEnd;
 use super::effects::Cause;
 use crate::domain::clock::Millis;
 use crate::domain::form::{Form, Kind};
-use crate::domain::ids::{AnswerId, GroupName, InteractionId, InteractionKey, RuntimeName};
+use crate::domain::ids::{AnswerId, InteractionId, InteractionKey, RuntimeName};
 use crate::domain::interaction::{Attempted, End, Event, Reading};
 use crate::domain::pattern::Pattern;
 use crate::domain::place::Spot;
-use crate::domain::routing::{Approver, Group, Route, When};
+use crate::domain::routing::{Approver, Route, When};
 use crate::store::StoreError;
 use crate::store::cards::CardRow;
 use crate::store::interactions::{Interaction, NewInteraction};
@@ -24,8 +24,6 @@ use uuid::Uuid;
 
 /// The runtime of test cards. `~` is in no configured name.
 pub const RUNTIME: &str = "~test";
-/// Who may answer them. No configured group has spaces in its name.
-const EVERYBODY: &str = "any linked person";
 /// What nobody has pressed after this time is ended.
 const LIFE: Duration = Duration::from_mins(10);
 
@@ -38,9 +36,6 @@ pub fn is_trial(runtime: &RuntimeName) -> bool {
 impl super::Rules {
     /// Adds the rule for test cards, before all others: every linked person, no place.
     pub(super) fn with_trials(mut self) -> Self {
-        let name = GroupName::new(EVERYBODY);
-        let subjects = self.people.links().iter().map(|link| link.subject.clone()).collect();
-        self.groups.push(Group { name: name.clone(), subjects, slack_usergroups: vec![] });
         let when = When { runtime: Some(Pattern::new(RUNTIME)), ..When::default() };
         self.routes.insert(
             0,
@@ -50,7 +45,7 @@ impl super::Rules {
                 fallback: vec![],
                 mention: vec![],
                 thread_by: None,
-                approvers: vec![Approver::Group(name)],
+                approvers: vec![Approver::Linked],
                 approvals: 1,
                 self_approval: true,
                 confirm: false,

@@ -8,6 +8,7 @@
 //! loaded. A message's address is asked for when somebody first looks, and kept: never a cost of posting.
 
 use super::Bridge;
+use super::directory::as_configured;
 use super::ports::{ChatPlatform, MessageRef, PressedBy, Profile};
 use crate::domain::form::{Decision, Kind};
 use crate::domain::ids::{CardId, ClickId, InteractionId, Subject};
@@ -51,15 +52,15 @@ impl Bridge {
         patience: Duration,
     ) -> Result<Looked, StoreError> {
         let profile = self.profile(platform, by).await;
-        let (subject, standing) = self.linked(&profile);
+        let (subject, standing) = self.linked(platform.install(), &profile);
         let what = match (standing, subject) {
             (Standing::Unknown, _) => What::CouldNotCheck,
             (Standing::Unfit(what), _) => What::Unfit { what },
             (Standing::Member, None) => {
-                What::Unlinked { user: format!("{}:{}", platform.install(), by.user) }
+                What::Unlinked { user: as_configured(platform, &by.user) }
             }
             (Standing::Member, Some(subject)) => {
-                What::Listed(self.list_for(platform, by, &subject, patience).await?)
+                What::Listed(self.list_for(platform, by, &subject, &profile, patience).await?)
             }
         };
         let (install, realm, user) = (platform.install().to_owned(), realm(&profile, by), by.user.clone());
@@ -101,6 +102,7 @@ impl Bridge {
         platform: &Arc<dyn ChatPlatform>,
         by: &PressedBy,
         subject: &Subject,
+        profile: &Profile,
         patience: Duration,
     ) -> Result<List, StoreError> {
         let voted = self.votes_of(subject).await?;
@@ -122,7 +124,7 @@ impl Bridge {
                     continue;
                 };
                 if let Entry::Vacant(unknown) = memberships.entry(at) {
-                    unknown.insert(self.memberships(platform, routes.get(at), &by.user).await);
+                    unknown.insert(self.memberships(platform, routes.get(at), &by.user, profile).await);
                 }
                 let known = memberships.get(&at).map(Vec::as_slice).unwrap_or_default();
                 let has_voted = voted.contains(&outline.id);

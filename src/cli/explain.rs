@@ -4,6 +4,7 @@
 use super::End;
 use super::service::{self, Machine, Service};
 use crate::bridge::explain::{Account, Explanation};
+use crate::domain::place::is_snowflake;
 use crate::config::Config;
 use crate::domain::ids::Subject;
 use crate::domain::policy::{Passed, Verdict};
@@ -17,10 +18,10 @@ pub(super) struct Explain {
     /// The subject to ask about.
     #[arg(long = "as", value_name = "SUBJECT", value_parser = subject)]
     subject: Subject,
-    /// The chat account to ask about, `slack:<name>:<user>`; without it every account linked to the
-    /// subject is tried and the best verdict printed.
+    /// The chat account to ask about, `slack:<name>:<user>` or `discord:<user>`; without it every account
+    /// linked to the subject is tried and the best verdict printed.
     #[arg(long, value_name = "CHAT USER", value_parser = account)]
-    from: Option<Account>,
+    from: Option<From>,
     /// Ask about Deny instead of Approve.
     #[arg(long)]
     deny: bool,
@@ -33,12 +34,21 @@ fn subject(text: &str) -> Result<Subject, String> {
     Subject::parse(text).map_err(|error| error.to_string())
 }
 
-fn account(text: &str) -> Result<Account, String> {
+/// A chat account as it is written.
+#[derive(Debug, Clone)]
+enum From {
+    Slack(Account),
+    /// The same in every install.
+    Discord(String),
+}
+
+fn account(text: &str) -> Result<From, String> {
     match text.split(':').collect::<Vec<_>>().as_slice() {
         ["slack", install, user] if !install.is_empty() && !user.is_empty() => {
-            Ok(((*install).to_owned(), (*user).to_owned()))
+            Ok(From::Slack(((*install).to_owned(), (*user).to_owned())))
         }
-        _ => Err("a chat user is written slack:<name>:<user>".into()),
+        ["discord", user] if is_snowflake(user) => Ok(From::Discord((*user).to_owned())),
+        _ => Err("a chat user is written slack:<name>:<user> or discord:<user>".into()),
     }
 }
 
@@ -63,8 +73,15 @@ pub(super) async fn run(config: Config, command: Explain) -> Result<End> {
     for install in bridge.platforms.keys() {
         bridge.identify_once(install).await?;
     }
-    let explanation =
-        bridge.explain(&interaction, &command.subject, command.from.as_ref(), command.deny).await?;
+    let from: Vec<Account> = match &command.from {
+        None => vec![],
+        Some(From::Slack(account)) => vec![account.clone()],
+        Some(From::Discord(user)) => {
+            let installs = service.config.discord.iter().map(|discord| discord.name.clone());
+            installs.map(|install| (install, user.clone())).collect()
+        }
+    };
+    let explanation = bridge.explain(&interaction, &command.subject, &from, command.deny).await?;
     if command.json {
         println!("{}", serde_json::to_string_pretty(&explanation)?);
     } else {

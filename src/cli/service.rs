@@ -8,11 +8,12 @@ use crate::bridge::directory::{Link, People};
 use crate::bridge::ports::{Carrier, ChatPlatform, Connector};
 use crate::bridge::supervisor::Watch;
 use crate::bridge::{Bridge, Rules};
+use crate::chat::discord::{Discord, DiscordSettings};
 use crate::chat::slack::socket::{SocketMode, SocketSettings, Timing};
 use crate::chat::slack::{Slack, SlackSettings};
-use crate::config::{self, AnswerWith, Config, SlackInbound, WatchAs};
+use crate::config::{self, AnswerWith, Config, DiscordInbound, SlackInbound, WatchAs};
 use crate::domain::clock::Clock;
-use crate::domain::ids::Ids;
+use crate::domain::ids::{Ids, Platform};
 use crate::http::{Dispatch, Http, Operator, SlackDoor, SocketDoor};
 use crate::identity::keys::{KeyFile, Keys, SigningAlg};
 use crate::identity::subject::Carry;
@@ -112,17 +113,23 @@ impl Service {
                 Pace::new(Arc::clone(&machine.clock), Arc::clone(&machine.ids), slack.pace),
             )));
         }
-        let people: Vec<Link> = config
-            .persons
-            .iter()
-            .flat_map(|person| {
-                person.slack.iter().map(|account| Link {
-                    subject: person.subject.clone(),
-                    install: account.install.clone(),
-                    user: account.user.clone(),
-                })
-            })
-            .collect();
+        for discord in &config.discord {
+            platforms.push(Arc::new(Discord::new(
+                DiscordSettings {
+                    name: discord.name.clone(),
+                    application_id: discord.application_id.clone(),
+                    bot_token: discord.bot_token.clone(),
+                    guild_id: discord.guild_id.clone(),
+                    api_url: discord.api_url.clone(),
+                    over_http: discord.inbound != DiscordInbound::Gateway,
+                },
+                http.clone(),
+                Arc::clone(&machine.clock),
+                Arc::clone(&machine.ids),
+                Arc::clone(&templates),
+                discord.pace,
+            )));
+        }
         let linked: Vec<_> = config.persons.iter().map(|person| person.subject.clone()).collect();
         for connector in &connectors {
             connector.linked(linked.clone());
@@ -130,7 +137,7 @@ impl Service {
         let rules = Rules {
             routes: config.routes.clone(),
             groups: config.groups.clone(),
-            people: People::new(people),
+            people: people(&config),
             deliver_within: config.policy.deliver_within,
             group_max_age: config.policy.group_max_age,
             require_full_view: config.policy.require_full_view,
@@ -210,6 +217,30 @@ impl Service {
         }
         sockets
     }
+}
+
+/// Whose chat accounts are whose, as configured.
+fn people(config: &Config) -> People {
+    let mut links = vec![];
+    for person in &config.persons {
+        let link = |platform, install: &String, user: &String| Link {
+            subject: person.subject.clone(),
+            platform,
+            install: install.clone(),
+            user: user.clone(),
+        };
+        links.extend(person.slack.iter().map(|own| link(Platform::Slack, &own.install, &own.user)));
+        for discord in &config.discord {
+            links.extend(person.discord.iter().map(|user| link(Platform::Discord, &discord.name, user)));
+        }
+    }
+    let slack = config.slack.iter().map(|slack| (&slack.name, Platform::Slack, &slack.subject));
+    let discord = config.discord.iter().map(|discord| (&discord.name, Platform::Discord, &discord.subject));
+    let forms = slack
+        .chain(discord)
+        .filter_map(|(name, platform, form)| Some((name.clone(), (platform, form.clone()?))))
+        .collect();
+    People::new(links, forms)
 }
 
 /// Where runtimes may call us: only where nobody on the way can read or change it.

@@ -7,7 +7,7 @@ use super::End;
 use super::service::{self, Machine, Service};
 use crate::bridge::trial::Trial as Seen;
 use crate::config::Config;
-use crate::domain::ids::InteractionId;
+use crate::domain::ids::{InteractionId, Platform};
 use crate::domain::interaction::{How, State};
 use crate::domain::place::Spot;
 use crate::render::slack::TestCard;
@@ -22,7 +22,7 @@ const NO_SERVICE: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Args)]
 pub(super) struct Trial {
-    /// Where: as in a route, `slack:<name>:#channel`.
+    /// Where: as in a route, `slack:<name>:#channel` or `discord:<name>:<channel id>`.
     place: String,
     /// How long to wait for somebody to press.
     #[arg(long, hide = true, value_name = "SECONDS", default_value_t = 300)]
@@ -37,8 +37,14 @@ pub(super) async fn run(config: Config, command: Trial) -> Result<End> {
             return Ok(End::Usage);
         }
     };
-    if !config.slack.iter().any(|slack| slack.name == place.install) {
-        eprintln!("countersign: {}: no [[slack]] is named `{}`", command.place, place.install);
+    let platform = place.target.platform();
+    let known = match platform {
+        Platform::Slack => config.slack.iter().any(|slack| slack.name == place.install),
+        Platform::Discord => config.discord.iter().any(|discord| discord.name == place.install),
+    };
+    if !known {
+        let section = platform.as_str();
+        eprintln!("countersign: {}: no [[{section}]] is named `{}`", command.place, place.install);
         return Ok(End::Usage);
     }
     let machine = Machine::real();

@@ -4,7 +4,8 @@
 
 use super::finding::Finding;
 use super::secrets::Env;
-use crate::domain::ids::Subject;
+use crate::domain::ids::{Platform, Subject};
+use crate::domain::subject_form::SubjectForm;
 use jiff::fmt::friendly::SpanParser;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use std::time::Duration;
 pub(super) struct Names {
     pub(super) runtimes: BTreeSet<String>,
     pub(super) slack: BTreeSet<String>,
+    pub(super) discord: BTreeSet<String>,
     pub(super) groups: BTreeSet<String>,
 }
 
@@ -162,6 +164,68 @@ impl<'a> Check<'a> {
         subjects
     }
 
+    /// How members of an install are named who have no other link.
+    pub(super) fn subject_form(&mut self, key: &str, platform: Platform, text: &str) -> Option<SubjectForm> {
+        match SubjectForm::parse(platform, text) {
+            Ok(form) => Some(form),
+            Err(why) => {
+                let sample = match platform {
+                    Platform::Slack => "slack:{team_id}:{user_id}",
+                    Platform::Discord => "discord:{user_id}",
+                };
+                self.error(key, format!("`{text}`: {why}"), format!("write \"{sample}\""));
+                None
+            }
+        }
+    }
+
+    /// A number by which our own pacing is multiplied.
+    pub(super) fn pace(
+        &mut self,
+        key: &str,
+        pace: Option<f64>,
+        api_url: Option<&url::Url>,
+        platform: &str,
+    ) -> f64 {
+        let pace = pace.unwrap_or(1.0);
+        let on_this_machine = api_url.is_some_and(crate::net::is_loopback);
+        if !pace.is_finite() || pace <= 0.0 {
+            let fix = "write a number above 0; 1 is the usual pace";
+            self.error(key, format!("`{pace}` is no pace"), fix.into());
+        } else if pace > 1.0 && !on_this_machine && api_url.is_some() {
+            let fix = "write 1 or less; more is for an api_url on this machine";
+            self.error(key, format!("`{pace}` is faster than {platform} allows"), fix.into());
+        }
+        pace
+    }
+
+    /// One of Discord's ids, a number in quotes.
+    pub(super) fn snowflake(&mut self, key: &str, id: &str, what: &str) -> bool {
+        let good = is_snowflake(id);
+        if !good {
+            self.error(
+                key,
+                format!("`{id}` is no id of {what}"),
+                "copy the id in Discord (Developer Mode): 17 to 20 digits, in quotes".into(),
+            );
+        }
+        good
+    }
+
+    /// `<install>:<role id>`, the install being a configured [[discord]].
+    pub(super) fn discord_role(&mut self, key: &str, text: &str) -> Option<(String, String)> {
+        let Some((install, role)) = text.split_once(':').filter(|(_, role)| is_snowflake(role)) else {
+            self.error(
+                key,
+                format!("`{text}` does not name a Discord role"),
+                "write the name of a [[discord]] and the role's id: \"guild:2200000000000000002\"".into(),
+            );
+            return None;
+        };
+        self.discord_install(key, install)?;
+        Some((install.to_owned(), role.to_owned()))
+    }
+
     /// `<install>:<id>`, the install being a configured [[slack]].
     pub(super) fn slack_ref(&mut self, key: &str, text: &str, id: SlackId) -> Option<(String, String)> {
         let good = |part: &str| {
@@ -191,6 +255,15 @@ impl<'a> Check<'a> {
         None
     }
 
+    pub(super) fn discord_install(&mut self, key: &str, install: &str) -> Option<()> {
+        if self.names.discord.contains(install) {
+            return Some(());
+        }
+        let fix = known(&self.names.discord, "add a [[discord]] with this name");
+        self.error(key, format!("no [[discord]] is named `{install}`"), fix);
+        None
+    }
+
     pub(super) fn slack_install(&mut self, key: &str, install: &str) -> Option<()> {
         if self.names.slack.contains(install) {
             return Some(());
@@ -199,6 +272,10 @@ impl<'a> Check<'a> {
         self.error(key, format!("no [[slack]] is named `{install}`"), fix);
         None
     }
+}
+
+fn is_snowflake(id: &str) -> bool {
+    crate::domain::place::is_snowflake(id)
 }
 
 /// The kinds of Slack ids that the configuration names.

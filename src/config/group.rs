@@ -18,6 +18,8 @@ pub(super) struct Raw {
     subjects: Option<Vec<String>>,
     /// Slack user groups, `<name of the [[slack]]>:S…`; they count for clicks from there only.
     slack_usergroups: Option<Vec<String>>,
+    /// Discord roles, `<name of the [[discord]]>:<role id>`; they count for clicks from there only.
+    discord_roles: Option<Vec<String>>,
 }
 
 impl Raw {
@@ -33,8 +35,10 @@ impl Raw {
         let texts = self.subjects.unwrap_or_default();
         let subjects = check.subjects(&format!("{at}.subjects"), &texts);
         let usergroups = self.slack_usergroups.unwrap_or_default();
-        if texts.is_empty() && usergroups.is_empty() {
-            check.warn(at, "the group has no members".into(), "add `subjects` or `slack_usergroups`".into());
+        let roles = self.discord_roles.unwrap_or_default();
+        if texts.is_empty() && usergroups.is_empty() && roles.is_empty() {
+            let fix = "add `subjects`, `slack_usergroups` or `discord_roles`";
+            check.warn(at, "the group has no members".into(), fix.into());
         }
         let mut slack_usergroups = Vec::new();
         for (n, text) in usergroups.iter().enumerate() {
@@ -43,6 +47,12 @@ impl Raw {
                 slack_usergroups.push(pair);
             }
         }
-        Some(Group { name: GroupName::new(name?), subjects, slack_usergroups })
+        let mut discord_roles = Vec::new();
+        for (n, text) in roles.iter().enumerate() {
+            if let Some(pair) = check.discord_role(&format!("{at}.discord_roles[{n}]"), text) {
+                discord_roles.push(pair);
+            }
+        }
+        Some(Group { name: GroupName::new(name?), subjects, slack_usergroups, discord_roles })
     }
 }

@@ -6,7 +6,7 @@
 use super::check::Check;
 use super::hints::{plain, sample, unknown};
 use super::schema::{properties, schema_of};
-use super::{alerts, database, group, person, policy, route, runtime, server, signing, slack, templates};
+use super::{alerts, database, discord, group, person, policy, route, runtime, server, signing, slack, templates};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -36,6 +36,9 @@ pub(super) struct File {
     /// The installations of the Slack app.
     #[serde(default)]
     pub(super) slack: Vec<slack::Raw>,
+    /// The installations of the Discord application.
+    #[serde(default)]
+    pub(super) discord: Vec<discord::Raw>,
     /// Groups of approvers.
     #[serde(default)]
     pub(super) group: Vec<group::Raw>,
@@ -58,6 +61,7 @@ pub(super) fn sections(mut table: Table, check: &mut Check<'_>) -> File {
         templates: one(&mut table, "templates", check),
         runtime: many(&mut table, "runtime", check),
         slack: many(&mut table, "slack", check),
+        discord: many(&mut table, "discord", check),
         group: many(&mut table, "group", check),
         person: many(&mut table, "person", check),
         route: many(&mut table, "route", check),

@@ -15,6 +15,7 @@ mod answer;
 mod check;
 mod database;
 mod details;
+mod discord;
 mod finding;
 mod group;
 mod headers;
@@ -22,6 +23,7 @@ mod hints;
 mod load;
 mod person;
 mod place;
+mod platform_subjects;
 mod policy;
 mod route;
 mod runtime;
@@ -42,6 +44,7 @@ pub use alerts::Alerts;
 pub use answer::AnswerWith;
 pub use database::{Database, DatabaseUrl};
 pub use details::DetailsUrl;
+pub use discord::{DISCORD_API, Discord, DiscordInbound};
 pub use finding::{Finding, Findings};
 pub use person::{Person, SlackAccount};
 pub use policy::Policy;
@@ -70,6 +73,7 @@ pub struct Config {
     pub templates: Templates,
     pub runtimes: Vec<Runtime>,
     pub slack: Vec<Slack>,
+    pub discord: Vec<Discord>,
     pub groups: Vec<Group>,
     pub persons: Vec<Person>,
     /// In the order of the file, which decides.
@@ -154,12 +158,15 @@ fn build(file: load::File, check: &mut Check<'_>) -> Option<Config> {
         templates,
         runtime,
         slack,
+        discord,
         group,
         person,
         route,
     } = file;
     check.names.runtimes = check.unique("runtime", runtime.iter().map(|raw| raw.name.as_deref()));
     check.names.slack = check.unique("slack", slack.iter().map(|raw| raw.name.as_deref()));
+    check.names.discord = check.unique("discord", discord.iter().map(|raw| raw.name.as_deref()));
+    one_name_each(check, &slack, &discord);
     check.names.groups = check.unique("group", group.iter().map(|raw| raw.name.as_deref()));
 
     let server = server.check(check);
@@ -172,6 +179,7 @@ fn build(file: load::File, check: &mut Check<'_>) -> Option<Config> {
     let public_url = server.public_url.as_ref();
     let runtimes = each("runtime", runtime, |raw, at| raw.check(at, public_url, check));
     let slack = each("slack", slack, |raw, at| raw.check(at, check));
+    let discord = each("discord", discord, |raw, at| raw.check(at, check));
     let groups = each("group", group, |raw, at| raw.check(at, check));
     let mut taken = person::Taken::default();
     let persons = each("person", person, |raw, at| raw.check(at, &mut taken, check));
@@ -185,13 +193,29 @@ fn build(file: load::File, check: &mut Check<'_>) -> Option<Config> {
         templates,
         runtimes: runtimes?,
         slack: slack?,
+        discord: discord?,
         groups: groups?,
         persons: persons?,
         routes: routes?,
         warnings: Vec::new(),
     };
+    platform_subjects::check(&config, check);
     warnings::of(&config, check);
     Some(config)
+}
+
+/// Installs of both chats stand in one list: cards, seats and pins are kept by the install's name.
+fn one_name_each(check: &mut Check<'_>, slack: &[slack::Raw], discord: &[discord::Raw]) {
+    for (n, raw) in discord.iter().enumerate() {
+        let Some(name) = raw.name.as_deref() else { continue };
+        if let Some(first) = slack.iter().position(|other| other.name.as_deref() == Some(name)) {
+            check.error(
+                &format!("discord[{n}].name"),
+                format!("`{name}` is also the name of slack[{first}]"),
+                "give each [[slack]] and [[discord]] its own name".into(),
+            );
+        }
+    }
 }
 
 /// Checks every element, also after a faulty one; `None` when one of them could not be built.

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub struct Person {
     pub subject: Subject,
     pub slack: Vec<SlackAccount>,
+    /// Discord user ids.
+    pub discord: Vec<String>,
 }
 
 /// An account of one Slack install's enterprise or team.
@@ -34,6 +36,8 @@ pub(super) struct Raw {
     subject: Option<String>,
     /// Slack accounts, `<name of the [[slack]]>:U…`.
     slack: Option<Vec<String>>,
+    /// Discord accounts, by user id; they count in every `[[discord]]`.
+    discord: Option<Vec<String>>,
 }
 
 /// What earlier persons took.
@@ -57,8 +61,10 @@ impl Raw {
             }
         }
         let accounts = self.slack.unwrap_or_default();
-        if accounts.is_empty() {
-            check.warn(at, "the person has no chat account".into(), "add slack = [\"<name>:U…\"]".into());
+        let discord_accounts = self.discord.unwrap_or_default();
+        if accounts.is_empty() && discord_accounts.is_empty() {
+            let fix = "add slack = [\"<name>:U…\"] or discord = [\"<user id>\"]";
+            check.warn(at, "the person has no chat account".into(), fix.into());
         }
         let mut slack = Vec::new();
         for (n, text) in accounts.iter().enumerate() {
@@ -73,6 +79,22 @@ impl Raw {
                 slack.push(SlackAccount { install, user });
             }
         }
-        Some(Person { subject: subject?, slack })
+        let mut discord = Vec::new();
+        for (n, id) in discord_accounts.into_iter().enumerate() {
+            let path = format!("{at}.discord[{n}]");
+            if !check.snowflake(&path, &id, "a user") {
+                continue;
+            }
+            // No install has an empty name: Discord accounts are the same everywhere.
+            let pair = (String::new(), id.clone());
+            if let Some(first) = taken.accounts.get(&pair) {
+                let message = format!("`{id}` is also in {first}; one chat account is one person");
+                check.error(&path, message, "remove it from one of the two".into());
+            } else {
+                taken.accounts.insert(pair, at.to_owned());
+                discord.push(id);
+            }
+        }
+        Some(Person { subject: subject?, slack, discord })
     }
 }

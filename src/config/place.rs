@@ -3,14 +3,15 @@
 //! Invariant: a place that is kept names an install and a group that are configured.
 
 use super::check::Check;
+use crate::domain::ids::Platform;
 use crate::domain::place::{Place, PlaceError, Target};
 
 /// The places of one route that were named already.
 #[derive(Debug, Default)]
 pub(super) struct Seen(Vec<Place>);
 
-const FORMS: &str =
-    "\"slack:<name>:#channel\", \"slack:<name>:C…\", \"slack:<name>:@U…\", \"dm:owner\" or \"dm:<group>\"";
+const FORMS: &str = "\"slack:<name>:#channel\", \"slack:<name>:C…\", \"slack:<name>:@U…\", \"discord:<name>:<channel id>\", \
+    \"discord:<name>:@<user id>\", \"dm:owner\" or \"dm:<group>\"";
 
 /// Reads a list of places; what is wrong is noted and left out.
 pub(super) fn list(check: &mut Check<'_>, key: &str, texts: &[String], seen: &mut Seen) -> Vec<Place> {
@@ -28,11 +29,6 @@ pub(super) fn list(check: &mut Check<'_>, key: &str, texts: &[String], seen: &mu
                     places.push(place);
                 }
             }
-            Err(PlaceError::NotYet(what)) => check.error(
-                &path,
-                format!("`{text}`: {what} is not part of this version yet"),
-                format!("write {FORMS}"),
-            ),
             Err(PlaceError::Form) => {
                 check.error(&path, format!("`{text}` is no place"), format!("write {FORMS}"));
             }
@@ -59,7 +55,10 @@ fn exists(check: &mut Check<'_>, path: &str, text: &str, place: &Place) -> bool 
         Place::Owner => true,
         Place::Group(name) => check.group(path, name.as_str()).is_some(),
         Place::At(spot) => {
-            let known = check.slack_install(path, &spot.install).is_some();
+            let known = match spot.target.platform() {
+                Platform::Slack => check.slack_install(path, &spot.install).is_some(),
+                Platform::Discord => check.discord_install(path, &spot.install).is_some(),
+            };
             match &spot.target {
                 Target::SlackName(name) => known && channel_name(check, path, name),
                 Target::SlackUser(user) if user.bytes().any(|b| b.is_ascii_lowercase()) => {

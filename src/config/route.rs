@@ -20,7 +20,8 @@ pub(super) struct Raw {
     /// What the route is for. `*` stands for any characters; a key that is left out matches
     /// everything.
     when: Option<RawWhen>,
-    /// Places: `slack:<name>:#channel`, `slack:<name>:C…`, `slack:<name>:@U…` (one person), `dm:owner` (the
+    /// Places: `slack:<name>:#channel`, `slack:<name>:C…`, `slack:<name>:@U…` (one person),
+    /// `discord:<name>:<channel or thread id>`, `discord:<name>:@<user id>` (one person), `dm:owner` (the
     /// person the agent works for) or `dm:<group>` (each linked member).
     #[schemars(required)]
     to: Option<Vec<String>>,

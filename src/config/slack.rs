@@ -3,6 +3,8 @@
 use super::address::Plain;
 use super::check::Check;
 use super::secrets::SecretRef;
+use crate::domain::ids::Platform;
+use crate::domain::subject_form::SubjectForm;
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
@@ -15,6 +17,8 @@ pub struct Slack {
     /// Only where the bot token may not read it.
     pub app_id: Option<String>,
     pub inbound: SlackInbound,
+    /// How members are named who have no other link.
+    pub subject: Option<SubjectForm>,
     /// Without a slash at its end.
     pub api_url: String,
     /// Multiplies our own pacing, nothing that Slack said.
@@ -60,6 +64,9 @@ pub(super) struct Raw {
     /// only when both `app_token` and `signing_secret` are given.
     #[schemars(extend("enum" = ["socket", "http"]))]
     inbound: Option<String>,
+    /// Members without another link answer as this subject: `slack:{team_id}:{user_id}` (the enterprise's id
+    /// where the install is in one). Left out: they may not.
+    subject: Option<String>,
     /// The address of the Web API. Default `https://slack.com/api`.
     api_url: Option<String>,
     /// Multiplies Countersign's own pacing (not back-off, `Retry-After` or waits). Default 1;
@@ -89,26 +96,15 @@ impl Raw {
         let app_id = self.app_id.filter(|id| an_app_id(check, &key("app_id"), id));
         let api = self.api_url.unwrap_or_else(|| SLACK_API.into());
         let api_url = check.address(&key("api_url"), &api, Plain::Loopback);
-        let on_this_machine = api_url.as_ref().is_some_and(crate::net::is_loopback);
-        let pace = self.pace.unwrap_or(1.0);
-        if !pace.is_finite() || pace <= 0.0 {
-            check.error(
-                &key("pace"),
-                format!("`{pace}` is no pace"),
-                "write a number above 0; 1 is the usual pace".into(),
-            );
-        } else if pace > 1.0 && !on_this_machine && api_url.is_some() {
-            check.error(
-                &key("pace"),
-                format!("`{pace}` is faster than Slack allows"),
-                "write 1 or less; more is for an api_url on this machine".into(),
-            );
-        }
+        let pace = check.pace(&key("pace"), self.pace, api_url.as_ref(), "Slack");
+        let subject =
+            self.subject.and_then(|text| check.subject_form(&key("subject"), Platform::Slack, &text));
         Some(Slack {
             name: name?,
             bot_token: bot_token?,
             app_id,
             inbound: inbound?,
+            subject,
             api_url: api_url.map(|_| api.trim_end_matches('/').to_owned())?,
             pace,
         })

@@ -154,7 +154,7 @@ fn every_fault_is_reported_at_once() {
     route[0].to[0]: no [[slack]] is named `guild`; use one of: acme; or add a [[slack]] with this name
     route[0].to[1]: no [[group]] is named `nobody`; add a [[group]] with this name
     route[0].approvers[0]: no [[group]] is named `nobody`; add a [[group]] with this name; "owner" is the person the agent works for
-    colour: is not a known key; remove it; known here: alerts, database, group, person, policy, route, runtime, server, signing, slack, templates
+    colour: is not a known key; remove it; known here: alerts, database, discord, group, person, policy, route, runtime, server, signing, slack, templates
     "#);
 }
 
@@ -205,11 +205,11 @@ fn doubtful_things_are_warnings() {
         ),
         (
             with("subjects = [\"dana@example.com\"]", ""),
-            "group[0]: the group has no members; add `subjects` or `slack_usergroups`",
+            "group[0]: the group has no members; add `subjects`, `slack_usergroups` or `discord_roles`",
         ),
         (
             with("slack = [\"acme:U0DANA\"]", ""),
-            "person[0]: the person has no chat account; add slack = [\"<name>:U…\"]",
+            "person[0]: the person has no chat account; add slack = [\"<name>:U…\"] or discord = [\"<user id>\"]",
         ),
         (
             with("token = { env = \"TOKEN\" }", ""),

@@ -4,6 +4,7 @@ use super::check::Check;
 use super::{AnswerWith, Config};
 use crate::domain::form::Kind;
 use crate::domain::pattern::Pattern;
+use crate::domain::place::Place;
 use crate::domain::routing::{Approver, Route, When};
 use std::collections::BTreeSet;
 
@@ -19,6 +20,7 @@ pub(super) fn of(config: &Config, check: &mut Check<'_>) {
             );
         }
         too_many_approvals(config, &at, route, check);
+        roles_only(config, &at, route, check);
         let earlier = config.routes.iter().take(n).enumerate();
         if let Some((first, _)) = earlier.into_iter().find(|(_, other)| covers(&other.when, &route.when)) {
             check.warn(
@@ -52,11 +54,21 @@ pub(super) fn of(config: &Config, check: &mut Check<'_>) {
 }
 
 fn empty(config: &Config, check: &mut Check<'_>) {
+    let by_platform = config.slack.iter().any(|slack| slack.subject.is_some())
+        || config.discord.iter().any(|discord| discord.subject.is_some());
     for (section, is_empty, what) in [
         ("runtime", config.runtimes.is_empty(), "there is no [[runtime]]: nothing is watched"),
-        ("slack", config.slack.is_empty(), "there is no [[slack]]: nothing can be posted"),
+        (
+            "slack",
+            config.slack.is_empty() && config.discord.is_empty(),
+            "there is no [[slack]] and no [[discord]]: nothing can be posted",
+        ),
         ("route", config.routes.is_empty(), "there is no [[route]]: nothing is posted"),
-        ("person", config.persons.is_empty(), "there is no [[person]]: nobody who clicks can be recognised"),
+        (
+            "person",
+            config.persons.is_empty() && !by_platform,
+            "there is no [[person]]: nobody who clicks can be recognised",
+        ),
     ] {
         if is_empty {
             check.warn(
@@ -82,7 +94,7 @@ fn too_many_approvals(config: &Config, at: &str, route: &Route, check: &mut Chec
     for approver in &route.approvers {
         let Approver::Group(name) = approver else { return };
         let Some(group) = config.groups.iter().find(|group| group.name == *name) else { return };
-        if !group.slack_usergroups.is_empty() {
+        if group.of_chats().next().is_some() {
             return;
         }
         people.extend(&group.subjects);
@@ -94,6 +106,24 @@ fn too_many_approvals(config: &Config, at: &str, route: &Route, check: &mut Chec
             format!("{needed} approvals are needed, but the approvers are {} in all", people.len()),
             "add people to the groups, or lower approvals".into(),
         );
+    }
+}
+
+/// The members of a Discord role cannot be listed, so nobody can be written to because of one.
+fn roles_only(config: &Config, at: &str, route: &Route, check: &mut Check<'_>) {
+    for (key, places) in [("to", &route.to), ("fallback", &route.fallback)] {
+        for (n, place) in places.iter().enumerate() {
+            let Place::Group(name) = place else { continue };
+            let Some(group) = config.groups.iter().find(|group| group.name == *name) else { continue };
+            let listed = !group.subjects.is_empty() || !group.slack_usergroups.is_empty();
+            if !group.discord_roles.is_empty() && !listed {
+                check.warn(
+                    &format!("{at}.{key}[{n}]"),
+                    format!("nobody is reached by dm:{name}: Discord does not say who has a role"),
+                    "name a channel, or list the members in `subjects`".into(),
+                );
+            }
+        }
     }
 }
 

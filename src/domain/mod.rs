@@ -17,6 +17,7 @@ pub mod pattern;
 pub mod place;
 pub mod policy;
 pub mod routing;
+pub mod subject_form;
 pub mod text;
 pub mod view;
 pub mod waiting;

@@ -3,12 +3,12 @@
 //! A place is what the configuration says; a spot is one address in one chat. `dm:owner` and `dm:<group>`
 //! come to spots only when it is known who that is, and one person is one spot, by whatever places.
 
-use crate::domain::ids::GroupName;
+use crate::domain::ids::{GroupName, Platform};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A configured destination. Written `slack:<name>:#channel`, `slack:<name>:C…`, `slack:<name>:@U…`,
-/// `dm:owner` or `dm:<group>`.
+/// `discord:<name>:<channel or thread id>`, `discord:<name>:@<user id>`, `dm:owner` or `dm:<group>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(into = "String")]
 pub enum Place {
@@ -36,17 +36,20 @@ pub enum Target {
     SlackChannel(String),
     /// A person on Slack by id: their direct messages with us.
     SlackUser(String),
+    /// A Discord channel or thread by id.
+    DiscordChannel(String),
+    /// A person on Discord by id: their direct messages with us.
+    DiscordUser(String),
 }
 
 /// Why a text is no place, with what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
     #[error(
-        "a place is written slack:<name>:#channel, slack:<name>:C…, slack:<name>:@U…, dm:owner or dm:<group>"
+        "a place is written slack:<name>:#channel, slack:<name>:C…, slack:<name>:@U…, discord:<name>:<channel id>, \
+         discord:<name>:@<user id>, dm:owner or dm:<group>"
     )]
     Form,
-    #[error("{0} is not part of this version yet")]
-    NotYet(&'static str),
 }
 
 impl Target {
@@ -55,23 +58,36 @@ impl Target {
     pub fn key(&self) -> String {
         match self {
             Self::SlackName(name) => name.clone(),
-            Self::SlackChannel(id) => id.clone(),
-            Self::SlackUser(id) => format!("@{id}"),
+            Self::SlackChannel(id) | Self::DiscordChannel(id) => id.clone(),
+            Self::SlackUser(id) | Self::DiscordUser(id) => format!("@{id}"),
+        }
+    }
+
+    #[must_use]
+    pub fn platform(&self) -> Platform {
+        match self {
+            Self::SlackName(_) | Self::SlackChannel(_) | Self::SlackUser(_) => Platform::Slack,
+            Self::DiscordChannel(_) | Self::DiscordUser(_) => Platform::Discord,
         }
     }
 
     /// Whether it is one person.
     #[must_use]
     pub fn is_direct(&self) -> bool {
-        matches!(self, Self::SlackUser(_))
+        matches!(self, Self::SlackUser(_) | Self::DiscordUser(_))
     }
 }
 
 impl Spot {
-    /// The direct messages with a person on Slack.
+    /// The direct messages with a person.
     #[must_use]
-    pub fn slack_user(install: &str, user: &str) -> Self {
-        Self { install: install.to_owned(), target: Target::SlackUser(user.to_owned()) }
+    pub fn direct(platform: Platform, install: &str, user: &str) -> Self {
+        let user = user.to_owned();
+        let target = match platform {
+            Platform::Slack => Target::SlackUser(user),
+            Platform::Discord => Target::DiscordUser(user),
+        };
+        Self { install: install.to_owned(), target }
     }
 
     /// # Errors
@@ -96,7 +112,10 @@ impl Place {
             }
             (Some("dm"), Some("owner"), None) => Ok(Self::Owner),
             (Some("dm"), Some(group), None) if !group.is_empty() => Ok(Self::Group(GroupName::new(group))),
-            (Some("discord"), ..) => Err(PlaceError::NotYet("Discord")),
+            (Some("discord"), Some(install), Some(target)) if !install.is_empty() => {
+                let target = discord_target(target).ok_or(PlaceError::Form)?;
+                Ok(Self::At(Spot { install: install.into(), target }))
+            }
             _ => Err(PlaceError::Form),
         }
     }
@@ -113,12 +132,27 @@ fn slack_target(text: &str) -> Option<Target> {
     }
 }
 
+fn discord_target(text: &str) -> Option<Target> {
+    match text.strip_prefix('@') {
+        Some(user) => is_snowflake(user).then(|| Target::DiscordUser(user.into())),
+        None => is_snowflake(text).then(|| Target::DiscordChannel(text.into())),
+    }
+}
+
+/// Whether a text is one of Discord's ids: an unsigned number of 64 bits that holds a time.
+#[must_use]
+pub fn is_snowflake(id: &str) -> bool {
+    (17..=20).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_digit()) && id.parse::<u64>().is_ok()
+}
+
 impl fmt::Display for Spot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.target {
             Target::SlackName(name) => write!(f, "slack:{}:#{name}", self.install),
             Target::SlackChannel(id) => write!(f, "slack:{}:{id}", self.install),
             Target::SlackUser(id) => write!(f, "slack:{}:@{id}", self.install),
+            Target::DiscordChannel(id) => write!(f, "discord:{}:{id}", self.install),
+            Target::DiscordUser(id) => write!(f, "discord:{}:@{id}", self.install),
         }
     }
 }
@@ -203,6 +237,8 @@ mod tests {
             "slack:acme:G0PRIV",
             "slack:acme:@U0DANA",
             "slack:acme:@W0WIM",
+            "discord:guild:4400000000000000004",
+            "discord:guild:@3300000000000000003",
             "dm:owner",
             "dm:release",
         ] {
@@ -222,10 +258,13 @@ mod tests {
             "dm:",
             "dm",
             "dm:owner:more",
+            "discord:guild:44",
+            "discord:guild:#general",
+            "discord:guild:99999999999999999999",
+            "discord::4400000000000000004",
         ] {
             assert_eq!(Place::parse(text), Err(PlaceError::Form), "{text}");
         }
-        assert!(matches!(Place::parse("discord:guild:44"), Err(PlaceError::NotYet(_))));
         assert_eq!(Spot::parse("dm:owner"), Err(PlaceError::Form));
     }
 }

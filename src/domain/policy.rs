@@ -320,12 +320,13 @@ fn approvers(question: &Question<'_>) -> (Passed, String) {
                 Some(_) => {}
                 None => unknown.push("the owner is not known"),
             },
+            Approver::Linked => return (Passed::Pass, "linked".into()),
             Approver::Group(name) => {
                 let Some(group) = question.groups.iter().find(|group| group.name == *name) else { continue };
                 if group.subjects.contains(subject) {
                     return (Passed::Pass, format!("in group {name}"));
                 }
-                for (install, id) in &group.slack_usergroups {
+                for (install, id) in group.of_chats() {
                     if question.install != Some(install.as_str()) {
                         continue;
                     }
@@ -334,11 +335,11 @@ fn approvers(question: &Question<'_>) -> (Passed, String) {
                         Membership::Yes => {
                             return (
                                 Passed::Pass,
-                                format!("in group {name} by user group {id} of {install}"),
+                                format!("in group {name} by {id} of {install}"),
                             );
                         }
                         Membership::No => {}
-                        Membership::Unknown => unknown.push("a user group could not be read"),
+                        Membership::Unknown => unknown.push("the account's groups or roles could not be read"),
                     }
                 }
             }

@@ -45,6 +45,7 @@ impl Case {
             name: GroupName::new(name),
             subjects: subjects.iter().map(|s| person(s)).collect(),
             slack_usergroups: slack.iter().map(|(i, g)| ((*i).into(), (*g).into())).collect(),
+            discord_roles: vec![],
         };
         Self {
             machine: Machine::opened(digest(1), Millis(0)),

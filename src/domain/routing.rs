@@ -27,6 +27,8 @@ pub enum Approver {
     /// The subject for whom the agent works.
     Owner,
     Group(GroupName),
+    /// Whoever is linked; in no configuration, for test cards.
+    Linked,
 }
 
 impl Approver {
@@ -34,6 +36,7 @@ impl Approver {
         match self {
             Self::Owner => "owner",
             Self::Group(name) => name.as_str(),
+            Self::Linked => "any linked person",
         }
     }
 }
@@ -46,6 +49,21 @@ pub struct Group {
     pub subjects: Vec<Subject>,
     /// `(install, user group id)`: counts only for clicks from that install.
     pub slack_usergroups: Vec<(String, String)>,
+    /// `(install, role id)`: counts only for clicks from that install.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub discord_roles: Vec<(String, String)>,
+}
+
+impl Group {
+    /// The chats' own groups in it, `(install, id)`: Slack user groups and Discord roles.
+    pub fn of_chats(&self) -> impl Iterator<Item = &(String, String)> {
+        self.slack_usergroups.iter().chain(&self.discord_roles)
+    }
+
+    /// Those of one install.
+    pub fn of_chat<'g>(&'g self, install: &'g str) -> impl Iterator<Item = &'g str> {
+        self.of_chats().filter(move |(of, _)| of == install).map(|(_, id)| id.as_str())
+    }
 }
 
 /// What the cards of one thread have in common.
@@ -185,6 +203,7 @@ mod tests {
             name: GroupName::new(name),
             subjects: vec![Subject::parse(subject).unwrap()],
             slack_usergroups: vec![],
+            discord_roles: vec![],
         };
         let mut r = to("slack:acme:#x", When::default());
         r.approvers = vec![Approver::Group(GroupName::new("a"))];

@@ -645,7 +645,7 @@ async fn what_must_be_done_first_is_explained(#[values(Backend::Sqlite, Backend:
         });
         let interaction = all.await.unwrap().remove(0);
         let dana = Subject::parse(DANA).unwrap();
-        let said = story.service.bridge.explain(&interaction, &dana, None, deny).await.unwrap();
+        let said = story.service.bridge.explain(&interaction, &dana, &[], deny).await.unwrap();
         let said = serde_json::to_value(said).unwrap();
         format!("{} {} {}", said["verdict"], said["rule"], said["needs"]).replace('"', "")
     };

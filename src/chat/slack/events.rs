@@ -95,6 +95,7 @@ fn origin(payload: &Value) -> Origin {
         enterprise: id(payload, "/enterprise_id"),
         org_install: flag(payload, "/is_enterprise_install")
             || flag(payload, "/authorizations/0/is_enterprise_install"),
+        app: None,
     }
 }
 

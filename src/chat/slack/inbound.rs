@@ -166,6 +166,7 @@ fn pressed(payload: &Value, token: &str, what: &Value) -> Pressed {
         reply: text(payload, "/response_url").filter(|url| url.len() <= 2048).map(Into::into),
         way_in,
         reason: None,
+        said: None,
     }
 }
 

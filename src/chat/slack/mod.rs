@@ -143,9 +143,9 @@ impl ChatPlatform for Slack {
     fn reserve(&self, call: &Call<'_>) -> Result<(), Duration> {
         match call {
             Call::Post { channel } => self.api.reserve(Method::PostMessage, Some(channel)),
-            Call::Edit => self.api.reserve(Method::Update, None),
+            Call::Edit { .. } => self.api.reserve(Method::Update, None),
             Call::Tell => self.api.reserve(Method::PostEphemeral, None),
-            Call::Find => self.api.reserve(Method::History, None),
+            Call::Find { .. } => self.api.reserve(Method::History, None),
             Call::Home => self.api.reserve(Method::PublishView, None),
         }
     }

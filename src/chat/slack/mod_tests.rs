@@ -332,7 +332,7 @@ async fn a_right_is_taken_before_and_not_twice() {
             matches!(paced, Err(ChatError::Paced { after }) if after == Duration::from_secs(30)),
             "{paced:?}"
         );
-        assert!(scene.slack.reserve(&Call::Edit).is_err());
+        assert!(scene.slack.reserve(&Call::Edit { channel: "C1" }).is_err());
         assert_eq!(scene.slack.reserve(&Call::Tell), Ok(()));
     })
     .await;
@@ -440,7 +440,7 @@ async fn slack_case_50_to_53_accounts_of_the_standard_world() {
         assert_eq!(stranger.standing, unfit(Unfit::Stranger));
         scene.fault("users.info", Fault::Html);
         let unknown = scene.slack.profile(&pressed("U0DANA", "T0ACME")).await.unwrap();
-        assert_eq!(unknown, Profile { key: None, standing: Standing::Unknown });
+        assert_eq!(unknown, Profile::of(Standing::Unknown));
     })
     .await;
     with(ORG_TOKEN, None, async |scene| {

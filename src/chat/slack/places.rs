@@ -92,6 +92,9 @@ impl Slack {
     pub(super) async fn resolve_target(&self, target: &Target) -> Result<String, ChatError> {
         let name = match target {
             Target::SlackChannel(channel) => return Ok(channel.clone()),
+            Target::DiscordChannel(_) | Target::DiscordUser(_) => {
+                return Err(ChatError::Place { code: "not_of_slack".into() });
+            }
             // Posts and edits go by the id of the conversation, never of the person.
             Target::SlackUser(user) => {
                 let opened = self.api.call(Method::OpenConversation, json!({"users": user})).await?;

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 impl Slack {
     pub(super) async fn read_profile(&self, user: &PressedBy) -> Result<Profile, ChatError> {
         if user.user.is_empty() {
-            return Ok(Profile { key: None, standing: Standing::Unfit(Unfit::Nobody) });
+            return Ok(Profile::of(Standing::Unfit(Unfit::Nobody)));
         }
-        let unknown = Ok(Profile { key: None, standing: Standing::Unknown });
+        let unknown = Ok(Profile::of(Standing::Unknown));
         let known = match self.who().await {
             Ok(known) => known,
             Err(ChatError::Unavailable { .. } | ChatError::Unknown { .. }) => return unknown,
@@ -26,11 +26,11 @@ impl Slack {
         };
         match self.api.call(Method::UserInfo, json!({"user": user.user})).await {
             Ok(answer) => Ok(answer.body.get("user").map_or_else(
-                || Profile { key: None, standing: Standing::Unknown },
+                || Profile::of(Standing::Unknown),
                 |found| judge(&known, user, found),
             )),
             // A stranger often has no profile here at all.
-            Err(ChatError::NoSuchPerson { .. }) => Ok(Profile { key: None, standing: missing(&known, user) }),
+            Err(ChatError::NoSuchPerson { .. }) => Ok(Profile::of(missing(&known, user))),
             Err(ChatError::Unavailable { .. } | ChatError::Unknown { .. }) => unknown,
             Err(error) => Err(error),
         }
@@ -42,10 +42,10 @@ fn judge(known: &Known, pressed: &PressedBy, found: &Value) -> Profile {
     let enterprise = id(found, "/enterprise_user/enterprise_id");
     let directory_team = id(found, "/team_id");
     let Some(home) = pressed.home_team.clone().or_else(|| directory_team.clone()) else {
-        return Profile { key: None, standing: Standing::Unknown };
+        return Profile::of(Standing::Unknown);
     };
     if id(found, "/id").is_none_or(|id| id != pressed.user) {
-        return Profile { key: None, standing: Standing::Unknown };
+        return Profile::of(Standing::Unknown);
     }
     let identity = &known.identity;
     let in_org = enterprise.is_some() && enterprise == identity.enterprise;
@@ -60,7 +60,7 @@ fn judge(known: &Known, pressed: &PressedBy, found: &Value) -> Profile {
         Standing::Member
     };
     let realm = enterprise.unwrap_or(home);
-    Profile { key: Some(ChatUser { platform: Platform::Slack, realm, user: pressed.user.clone() }), standing }
+    Profile { key: Some(ChatUser { platform: Platform::Slack, realm, user: pressed.user.clone() }), standing, groups: None }
 }
 
 /// What forbids an account to answer whatever the route says. `is_app_user` is no bot flag: it marks

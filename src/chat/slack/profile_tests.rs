@@ -95,7 +95,7 @@ fn slack_case_52_a_foreign_home_is_a_stranger_and_the_same_id_elsewhere_another_
 #[test]
 fn slack_case_53_what_cannot_be_read_is_unknown() {
     let acme = known(Some("T0ACME"), None);
-    let unknown = Profile { key: None, standing: Standing::Unknown };
+    let unknown = Profile::of(Standing::Unknown);
     assert_eq!(judge(&acme, &pressed(None), &with(json!({"team_id": null}))), unknown);
     assert_eq!(judge(&acme, &pressed(Some("T0ACME")), &with(json!({"id": null}))), unknown);
     assert_eq!(judge(&acme, &pressed(Some("T0ACME")), &with(json!({"id": "U0KIM"}))), unknown);

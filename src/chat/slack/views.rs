@@ -33,6 +33,7 @@ impl Slack {
             WayIn::Trigger(trigger) => {
                 (Method::OpenView, json!({"trigger_id": trigger.expose_secret(), "view": drawn}))
             }
+            WayIn::Answer(_) => return Err(ChatError::TooLate { code: "no_trigger".into() }),
             WayIn::Instead { view: id, hash } => {
                 (Method::UpdateView, json!({"view_id": id, "hash": hash, "view": drawn}))
             }

@@ -35,7 +35,7 @@ fn unknown_keys() {
         (
             "[[slack]]",
             "[[slack]]\ncolour = 1",
-            "slack[0].colour: is not a known key; remove it; known here: api_url, app_id, app_token, bot_token, inbound, name, pace, previous_signing_secret, signing_secret",
+            "slack[0].colour: is not a known key; remove it; known here: api_url, app_id, app_token, bot_token, inbound, name, pace, previous_signing_secret, signing_secret, subject",
         ),
         (
             WHEN,
@@ -50,15 +50,12 @@ fn keys_of_later_versions() {
     let later = |key: &str| format!("{key}: is not part of this version yet; remove it");
     for (from, to, key) in [
         ("[server]", "[oidc]\nissuer = \"x\"\n[server]", "oidc"),
-        ("[[slack]]", "[[discord]]\nname = \"guild\"\n[[slack]]", "discord"),
         (TOKEN, "token = { env = \"TOKEN\" }\nquestion_part = \"auto\"", "runtime[0].question_part"),
         (
             TOKEN,
             "token = { env = \"TOKEN\" }\nconnect_pages = { github = \"x\" }",
             "runtime[0].connect_pages",
         ),
-        (MEMBERS, "subjects = [\"dana@example.com\"]\ndiscord_roles = []", "group[0].discord_roles"),
-        (ACCOUNTS, "slack = [\"acme:U0DANA\"]\ndiscord = []", "person[0].discord"),
     ] {
         assert_eq!(findings(&with(from, to)), later(key));
     }
@@ -91,12 +88,12 @@ fn wrong_types_and_shapes() {
         (
             TO,
             "to = \"slack:acme:#releases\"",
-            "route[0].to: invalid type: string \"slack:acme:#releases\", expected a list in [ ]; write it like `to = [\"slack:acme:#releases\", \"dm:owner\"]`",
+            "route[0].to: invalid type: string \"slack:acme:#releases\", expected a list in [ ]; write it like `to = [\"slack:acme:#releases\", \"discord:guild:4400000000000000004\", \"dm:owner\"]`",
         ),
         (
             TO,
             "to = [\"slack:acme:#releases\", 5]",
-            "route[0].to[1]: invalid type: integer `5`, expected a text in quotes; write it like `to = [\"slack:acme:#releases\", \"dm:owner\"]`",
+            "route[0].to[1]: invalid type: integer `5`, expected a text in quotes; write it like `to = [\"slack:acme:#releases\", \"discord:guild:4400000000000000004\", \"dm:owner\"]`",
         ),
         (
             APPROVERS,
