@@ -8,6 +8,7 @@
 pub mod a2a;
 pub mod agent;
 pub mod company;
+pub mod discord;
 pub mod faults;
 pub mod page;
 pub mod serve;

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The protocols, the files of their lists, and their last case.
-const LISTS: [(&str, &str, u16); 2] = [("A2A", "a2a", 70), ("Slack", "slack", 60)];
+const LISTS: [(&str, &str, u16); 3] =
+    [("A2A", "a2a", 70), ("Slack", "slack", 60), ("Discord", "discord", 79)];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -98,7 +99,7 @@ impl Row {
 }
 
 /// Public bug reports of other projects: the file of the list, its rows and the reports in them.
-const REPORTS: [(&str, usize, usize); 1] = [("bugs_slack", 40, 82)];
+const REPORTS: [(&str, usize, usize); 2] = [("bugs_slack", 40, 82), ("bugs_discord", 32, 63)];
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
