@@ -185,7 +185,7 @@ async fn a_press_over_http_is_signed_and_answered_in_the_body() {
         app.says(500, &Value::Null);
         assert!(!world.press(KIM, OPS, &id, "Approve").await.unwrap().acked());
         assert_eq!(world.warnings().iter().filter(|one| one.user == KIM).count(), 2);
-        assert_eq!(world.complaints().len(), 2, "{:?}", world.complaints());
+        assert_eq!(world.complaints().len(), 3, "{:?}", world.complaints());
         // A person uses only what is there for them.
         assert!(matches!(world.pressed(DANA, OPS, &id, "Details"), Err(PressError::Input(_))));
         assert!(matches!(world.pressed(DANA, OPS, &id, "Nope"), Err(PressError::NoControl { .. })));

@@ -34,7 +34,7 @@ fn options(count: usize) -> Vec<Value> {
 #[case::sum(json!({"embeds": [{"description": "x".repeat(4000)}, {"description": "x".repeat(2001)}]}), "embeds.1 MAX_EMBED_SIZE_EXCEEDED")]
 #[case::empty_embed(json!({"embeds": [{}]}), "embeds.0.description BASE_TYPE_REQUIRED")]
 #[case::timestamp(json!({"embeds": [{"title": "a", "timestamp": "noon"}]}), "embeds.0.timestamp DATE_TIME_TYPE_PARSE")]
-#[case::rows(json!({"components": vec![json!({"type": 1, "components": [button("a", "a")]}); 6]}), "components BASE_TYPE_MAX_LENGTH")]
+#[case::rows(json!({"components": (0..6).map(|n| json!({"type": 1, "components": [button("a", &n.to_string())]})).collect::<Vec<_>>()}), "components BASE_TYPE_MAX_LENGTH")]
 #[case::six_buttons(buttons((0..6).map(|n| button("a", &n.to_string())).collect()), "components.0.components BASE_TYPE_BAD_LENGTH")]
 #[case::mixed(buttons(json!([button("a", "a"), {"type": 3, "custom_id": "b", "options": options(1)}])), "components.0.components COMPONENT_LAYOUT_WIDTH_EXCEEDED")]
 #[case::twins(buttons(json!([button("a", "a"), {"type": 2, "style": 1, "label": "b", "custom_id": "a", "disabled": true}])), "components.0.components.1.custom_id COMPONENT_CUSTOM_ID_DUPLICATED")]
