@@ -18,6 +18,7 @@ pub mod place;
 pub mod policy;
 pub mod routing;
 pub mod subject_form;
+pub mod session;
 pub mod text;
 pub mod view;
 pub mod waiting;

@@ -1,0 +1,218 @@
+//! The life of one connection, and of those that take its session up: read, take, save, until it ends.
+//!
+//! Invariant: the library connects when it is read from, so it is not read from while the gate is closed. What
+//! it says of an error may hold an event, which is in no log line.
+
+use super::frame::{self, Frame};
+use super::{Watch, address, events};
+use crate::domain::session::Session;
+use futures_util::{FutureExt, StreamExt};
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use twilight_gateway::error::{ReceiveMessageError, ReceiveMessageErrorType};
+use twilight_gateway::{Message, Shard};
+
+/// So many events are worked on at once; then nothing is read until one is done.
+const AT_ONCE: usize = 512;
+/// Longer than any write may take; a person has pressed again by then.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Heartbeats come this often where nothing was said of it.
+const BEAT: Duration = Duration::from_secs(45);
+
+/// How a connection ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Stopped,
+    /// Another replica has the lease.
+    Lost,
+    /// Connect again, with the session if there is one.
+    Failed(&'static str),
+    /// Begin a new session.
+    SessionGone,
+    /// Never again with this configuration.
+    Fatal(u16),
+    /// READY names an address that may not be gone to.
+    Astray,
+    OtherApplication(String),
+}
+
+/// Where a connection stands.
+struct Pulse {
+    heard: Instant,
+    /// Silence for longer than this is death.
+    limit: Duration,
+    beat: Duration,
+    /// Since when the session stands.
+    stands: Option<Instant>,
+    steady: bool,
+    /// Not read from before this.
+    rest: Option<Instant>,
+}
+
+impl Watch<'_> {
+    /// Serves a connection until something has to be decided outside.
+    pub(super) async fn serve(&mut self, mut shard: Shard, stop: &CancellationToken) -> End {
+        let timing = &self.gateway.timing;
+        let now = Instant::now();
+        let mut pulse =
+            Pulse { heard: now, limit: timing.hello, beat: BEAT, stands: None, steady: false, rest: None };
+        let mut save_at = now + timing.save;
+        loop {
+            let steady_at = pulse.stands.filter(|_| !pulse.steady).map(|since| since + timing.steady);
+            tokio::select! {
+                () = stop.cancelled() => {
+                    self.save(&shard).await;
+                    return End::Stopped;
+                }
+                Some(()) = self.work.next(), if !self.work.is_empty() => {}
+                () = sleep_until(save_at) => {
+                    save_at = Instant::now() + timing.save;
+                    if !self.save(&shard).await {
+                        return End::Lost;
+                    }
+                }
+                () = sleep_until(pulse.rest.unwrap_or(now)), if pulse.rest.is_some() => {
+                    pulse.rest = None;
+                    pulse.heard = Instant::now();
+                }
+                () = sleep_until(pulse.heard + pulse.limit), if pulse.rest.is_none() => {
+                    return self.leave(&shard, End::Failed("silent")).await;
+                }
+                () = sleep_until(steady_at.unwrap_or(now)), if steady_at.is_some() => {
+                    pulse.steady = true;
+                    self.gate.steady();
+                    self.desk.trouble(None).await;
+                }
+                item = shard.next(), if pulse.rest.is_none() && self.work.len() < AT_ONCE => {
+                    pulse.heard = Instant::now();
+                    let end = match item {
+                        Some(Ok(Message::Text(raw))) => self.text(&shard, &raw, &mut pulse).await,
+                        Some(Ok(Message::Close(frame))) => {
+                            self.closed(frame.map(|frame| frame.code), &mut pulse).await
+                        }
+                        Some(Err(error)) => self.odd(&error).await,
+                        None => Some(End::Failed("ended")),
+                    };
+                    if let Some(end) = end {
+                        return self.leave(&shard, end).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What is to be kept at the end of a connection.
+    async fn leave(&mut self, shard: &Shard, end: End) -> End {
+        match end {
+            End::Failed(_) | End::Fatal(_) if !self.save(shard).await => End::Lost,
+            end => end,
+        }
+    }
+
+    async fn text(&mut self, shard: &Shard, raw: &str, pulse: &mut Pulse) -> Option<End> {
+        match frame::read(raw) {
+            Frame::Hello { interval } => {
+                pulse.beat = interval.unwrap_or(BEAT).min(self.gateway.timing.longest_beat);
+            }
+            Frame::Ready { resume_url, application, .. } => {
+                let ours = &self.gateway.settings.application_id;
+                if let Some(theirs) = application.filter(|theirs| theirs != ours) {
+                    return Some(End::OtherApplication(theirs));
+                }
+                let leads = |url: String| address::leads_right(&url, self.gateway.on_loopback);
+                if resume_url.and_then(leads).is_none() {
+                    return Some(End::Astray);
+                }
+                self.stands(pulse, "ready");
+                if !self.save(shard).await {
+                    return Some(End::Lost);
+                }
+            }
+            Frame::Resumed => self.stands(pulse, "resumed"),
+            Frame::SessionGone => return Some(End::SessionGone),
+            Frame::Interaction(payload) => self.interaction(payload),
+            Frame::Event { name, data } => {
+                if let Some(event) = events::read(&name, &data) {
+                    let taken = timeout(LONGEST, self.desk.event(event)).map(drop);
+                    self.work.push(taken.boxed());
+                }
+            }
+            Frame::Other => {}
+            Frame::Unreadable => self.unreadable(raw).await,
+        }
+        None
+    }
+
+    fn interaction(&mut self, payload: Value) {
+        self.work.push(timeout(LONGEST, self.desk.interaction(payload)).map(drop).boxed());
+    }
+
+    fn stands(&self, pulse: &mut Pulse, how: &'static str) {
+        tracing::info!(install = self.gateway.install(), how, "the gateway is connected");
+        pulse.stands = Some(Instant::now());
+        pulse.steady = false;
+        pulse.limit = pulse.beat * 2 + self.gateway.timing.hello / 2;
+        self.gateway.count(true);
+    }
+
+    async fn closed(&mut self, code: Option<u16>, pulse: &mut Pulse) -> Option<End> {
+        self.gateway.count(false);
+        match code {
+            Some(code @ (4004 | 4010..=4014)) => return Some(End::Fatal(code)),
+            Some(4007 | 4009) => return Some(End::SessionGone),
+            _ => {}
+        }
+        let lived = pulse.stands.is_some_and(|since| since.elapsed() >= self.gateway.timing.steady);
+        if lived {
+            self.gateway.again("closed");
+        } else {
+            self.failed("closed_early").await;
+        }
+        pulse.stands = None;
+        pulse.limit = self.gateway.timing.hello;
+        pulse.rest = Some(self.gate.next()).filter(|next| *next > Instant::now());
+        None
+    }
+
+    /// Something the library could not use; the connection stays unless it is about the connection.
+    async fn odd(&mut self, error: &ReceiveMessageError) -> Option<End> {
+        match error.kind() {
+            ReceiveMessageErrorType::Deserializing { event } => {
+                match frame::read(event) {
+                    // Without a sequence it is a press all the same.
+                    Frame::Interaction(payload) => self.interaction(payload),
+                    _ => self.unreadable(event).await,
+                }
+                None
+            }
+            ReceiveMessageErrorType::Reconnect => Some(End::Failed("not_connected")),
+            _ => Some(End::Failed("broken")),
+        }
+    }
+
+    /// Counted; kept where it may be somebody's press.
+    async fn unreadable(&self, raw: &str) {
+        let install = self.gateway.install();
+        metrics::counter!("countersign_inbound_unreadable_total", "platform" => "discord").increment(1);
+        tracing::warn!(install, bytes = raw.len(), "a frame of the gateway could not be read");
+        if raw.contains("INTERACTION_CREATE") {
+            self.desk.keep(raw).await;
+        }
+    }
+
+    /// Keeps what is needed to go on; `false`: another replica has the lease.
+    async fn save(&mut self, shard: &Shard) -> bool {
+        let Some(now) = shard.session() else { return true };
+        let known = self.session.as_ref().filter(|known| known.id == now.id());
+        let url = shard.resume_url().or(known.map(|known| known.resume_url.as_str())).unwrap_or_default();
+        let seq = i64::try_from(now.sequence()).unwrap_or(i64::MAX);
+        let session = Session { id: now.id().to_owned(), seq, resume_url: url.to_owned() };
+        if self.session.as_ref() == Some(&session) {
+            return true;
+        }
+        self.session = Some(session.clone());
+        self.desk.save(Some(session)).await
+    }
+}
