@@ -7,6 +7,7 @@ use super::Bridge;
 use crate::domain::audit::AuditEntry;
 use crate::domain::clock::Millis;
 use crate::domain::form::Digest;
+use crate::domain::ids::Platform;
 use crate::store::clicks::Click;
 use crate::store::interactions::Interaction;
 use crate::store::{StoreError, Tx};
@@ -29,7 +30,11 @@ pub(super) struct Row<'a> {
 pub fn clicker(click: &Click) -> String {
     let realm =
         click.realm.as_deref().or(click.home_team.as_deref()).or(click.team.as_deref()).unwrap_or_default();
-    format!("{}:{realm}:{}", click.platform.as_str(), click.chat_user)
+    match click.platform {
+        Platform::Slack => format!("slack:{realm}:{}", click.chat_user),
+        // An account is the same everywhere.
+        Platform::Discord => format!("discord:{}", click.chat_user),
+    }
 }
 
 impl Bridge {

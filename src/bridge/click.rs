@@ -7,9 +7,9 @@
 //! - the facts change between reading them and the transaction: the state and the digest are checked
 //!   again inside it, the rest is checked again before the answer leaves.
 
-use super::Bridge;
 use super::effects::Cause;
-use super::ports::{ChatPlatform, MessageRef, PressedBy};
+use super::ports::{ChatPlatform, MessageRef};
+use super::{Bridge, said};
 use crate::domain::card::Control;
 use crate::domain::clock::Millis;
 use crate::domain::form::Decision;
@@ -18,6 +18,7 @@ use crate::domain::interaction::{Action, Event, Press, Right, State, Vote};
 use crate::domain::notice::Notice;
 use crate::domain::policy::{Judgement, Question, Rule, Standing, Verdict, judge};
 use crate::domain::routing::{Approver, Route, policy_hash, route};
+use crate::domain::text::says_nothing;
 use crate::store::clicks::{Click, ClickState};
 use crate::store::interactions::Interaction;
 use crate::store::{StoreError, Tx};
@@ -84,6 +85,10 @@ impl Bridge {
                 .refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now)
                 .await;
         };
+        let said = click.said.as_deref().and_then(|said| said::read(said, click.platform, &click.chat_user));
+        if let Some(Standing::Unfit(what)) = said.map(|said| said.standing) {
+            return self.refuse_early(click, Rule::Person, "person", Notice::Unfit { what }, now).await;
+        }
         let Some(interaction) = self.interaction(pressed.interaction).await? else {
             return self
                 .refuse_early(click, Rule::State, "unknown_control", Notice::UnknownControl, now)
@@ -96,8 +101,7 @@ impl Bridge {
         };
 
         // Everything that is read over the network, before the transaction.
-        let by = PressedBy { user: click.chat_user.clone(), home_team: click.home_team.clone() };
-        let profile = self.profile(&platform, &by).await;
+        let profile = self.clicker(&platform, &click).await;
         click.realm = profile.key.as_ref().map(|key| key.realm.clone());
         let found = route(&self.rules.routes, &interaction.key, &interaction.form).cloned();
         let (subject, standing) = self.linked(&install, &profile);
@@ -256,8 +260,7 @@ impl Bridge {
         let Some((click, must_view)) = read else { return Ok(Right::Refused) };
         let install = click.install.clone().unwrap_or_default();
         let Some(platform) = self.platforms.get(&install).cloned() else { return Ok(Right::Refused) };
-        let by = PressedBy { user: click.chat_user.clone(), home_team: click.home_team.clone() };
-        let profile = self.profile(&platform, &by).await;
+        let profile = self.clicker(&platform, &click).await;
         let found = route(&self.rules.routes, &interaction.key, &interaction.form);
         let memberships = self.memberships(&platform, found, &click.chat_user, &profile).await;
         let (subject, standing) = self.linked(&install, &profile);
@@ -389,7 +392,11 @@ fn action_of(control: &str, reason: Option<&str>) -> Option<Action> {
     Some(match Control::parse(control)? {
         Control::Approve | Control::ApproveConfirmed => Action::Decide(Decision::Approve),
         Control::Deny => Action::Decide(Decision::Deny { reason: None }),
-        Control::DenyReason => Action::Decide(Decision::Deny { reason: reason.map(ToOwned::to_owned) }),
+        Control::DenyReason => {
+            // A field that may stay empty, left empty.
+            let reason = reason.filter(|reason| !says_nothing(reason));
+            Action::Decide(Decision::Deny { reason: reason.map(ToOwned::to_owned) })
+        }
         Control::Withdraw => Action::Withdraw,
         Control::ShowAll => return None,
     })

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long what a platform says of an account may be used.
-const PROFILE_AGE: Duration = Duration::from_mins(5);
+pub(super) const PROFILE_AGE: Duration = Duration::from_mins(5);
 /// Entries a cache may hold; past that it is emptied (it only saves calls).
 const CACHE_SIZE: usize = 10_000;
 
@@ -76,6 +76,8 @@ pub struct Directory {
     generations: Mutex<HashMap<String, u64>>,
     /// Installs that refuse our credentials.
     stops: Mutex<HashMap<String, Stop>>,
+    /// Until when nothing is sent to an install, because a server there has an outage.
+    rests: Mutex<HashMap<String, Millis>>,
     /// Installs whose Home is switched off.
     homes_off: Mutex<BTreeSet<String>>,
 }
@@ -156,6 +158,14 @@ impl Directory {
         }
     }
 
+    pub(super) fn rest_until(&self, install: &str, until: Millis) {
+        self.rests.lock().unwrap_or_else(PoisonError::into_inner).insert(install.to_owned(), until);
+    }
+
+    pub(super) fn rests(&self, install: &str) -> Option<Millis> {
+        self.rests.lock().unwrap_or_else(PoisonError::into_inner).get(install).copied()
+    }
+
     pub(super) fn home_is_off(&self, install: &str) -> bool {
         self.homes_off.lock().unwrap_or_else(PoisonError::into_inner).contains(install)
     }
@@ -179,12 +189,8 @@ impl Bridge {
     /// What the platform says of an account, at most five minutes old.
     pub(super) async fn profile(&self, platform: &Arc<dyn ChatPlatform>, user: &PressedBy) -> Profile {
         let now = self.clock.now();
-        if let Some((read, profile)) = self.directory.kept_profile(platform.install(), user) {
-            let most =
-                if profile.groups.is_some() { PROFILE_AGE.min(self.rules.group_max_age) } else { PROFILE_AGE };
-            if now.since(read) < most {
-                return profile;
-            }
+        if let Some(profile) = self.fresh_profile(platform.install(), user) {
+            return profile;
         }
         match platform.profile(user).await {
             Ok(profile) => {
@@ -203,6 +209,14 @@ impl Bridge {
                 Profile::of(Standing::Unknown)
             }
         }
+    }
+
+    /// What is known of an account and not too old.
+    pub(super) fn fresh_profile(&self, install: &str, user: &PressedBy) -> Option<Profile> {
+        let (read, profile) = self.directory.kept_profile(install, user)?;
+        let most =
+            if profile.groups.is_some() { PROFILE_AGE.min(self.rules.group_max_age) } else { PROFILE_AGE };
+        (self.clock.now().since(read) < most).then_some(profile)
     }
 
     /// The clicking account's memberships in those groups of its own install that the route names. A profile
@@ -328,9 +342,10 @@ impl Bridge {
         let mut found: Vec<_> = linked.map(|link| (link.install.clone(), link.user.clone())).collect();
         if found.is_empty() {
             let by_platform = people.forms.keys();
-            found.extend(by_platform.filter_map(|install| {
-                Some((install.clone(), self.user_in(install, subject.as_str())?))
-            }));
+            found.extend(
+                by_platform
+                    .filter_map(|install| Some((install.clone(), self.user_in(install, subject.as_str())?))),
+            );
         }
         found
     }
@@ -342,7 +357,8 @@ impl Bridge {
         for (install, user) in self.accounts_of(subject) {
             let Some(platform) = self.platforms.get(&install) else { continue };
             let spot = Spot::direct(platform.platform(), &install, &user);
-            let known = |other: &Spot| platform.platform() == Platform::Discord && other.target == spot.target;
+            let known =
+                |other: &Spot| platform.platform() == Platform::Discord && other.target == spot.target;
             if !spots.iter().any(known) {
                 spots.push(spot);
             }

@@ -15,10 +15,7 @@ use crate::store::interactions::Interaction;
 impl Bridge {
     /// A person as a card in this install names them.
     pub(super) fn person(&self, install: &str, subject: &str) -> PersonRef {
-        PersonRef {
-            subject: subject.to_owned(),
-            mention: self.user_in(install, subject),
-        }
+        PersonRef { subject: subject.to_owned(), mention: self.user_in(install, subject) }
     }
 
     /// The card of an interaction for an install.

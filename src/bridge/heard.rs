@@ -7,11 +7,13 @@
 //! Known race: the process dies between taking a command and its answer: the person sees the platform's own
 //! warning and types it again.
 
-use super::Bridge;
 use super::click::{CHECK_FOR, JobEnd};
 use super::effects::priority;
 use super::notices::REPLY_LIFE;
 use super::ports::{Call, ChatError, ChatPlatform, Drawn, Happened, Origin, Person, PressedBy, Typed};
+use super::{Bridge, said};
+use crate::domain::clock::Millis;
+use crate::domain::ids::Platform;
 use crate::domain::waiting::What;
 use crate::store::StoreError;
 use crate::store::homes::Asked;
@@ -60,9 +62,17 @@ impl Bridge {
         let Some(platform) = install.and_then(|install| self.platforms.get(&install)).cloned() else {
             return Ok(Said::NotInstalled);
         };
+        if platform.platform() == Platform::Discord {
+            // It says at once that an answer comes, and shows it there.
+            self.ask(&platform, command, now).await?;
+            return Ok(Said::Later);
+        }
         let by = PressedBy { user: command.user.clone(), home_team: None };
-        let at_once = tokio::time::timeout(AT_ONCE, self.waiting_for(&platform, &by, PATIENCE)).await;
-        if let Ok(looked) = at_once {
+        let at_once = async {
+            let profile = self.profile(&platform, &by).await;
+            self.waiting_for(&platform, &by, profile, PATIENCE).await
+        };
+        if let Ok(looked) = tokio::time::timeout(AT_ONCE, at_once).await {
             let looked = looked?;
             if looked.waiting.what != What::CouldNotCheck {
                 let drawn = platform.draw_waiting(&looked.waiting);
@@ -70,8 +80,21 @@ impl Bridge {
                 return Ok(Said::Waiting(drawn));
             }
         }
+        self.ask(&platform, command, now).await?;
+        Ok(Said::Later)
+    }
+
+    /// Stores a question, to be answered as a job.
+    async fn ask(
+        &self,
+        platform: &Arc<dyn ChatPlatform>,
+        command: Typed,
+        now: Millis,
+    ) -> Result<(), StoreError> {
         let asked = Asked {
             install: platform.install().to_owned(),
+            home_team: command.origin.team.filter(|_| platform.platform() == Platform::Discord),
+            said: command.said.as_ref().and_then(said::kept),
             chat_user: command.user,
             channel: command.channel,
             reply: command.reply.map(|reply| reply.expose_secret().to_owned()),
@@ -94,8 +117,7 @@ impl Bridge {
                     .await
                 })
             })
-            .await?;
-        Ok(Said::Later)
+            .await
     }
 
     /// Answers a question that took longer.
@@ -124,8 +146,10 @@ impl Bridge {
         if let Some(until) = self.stopped(platform.install()) {
             return Ok(JobEnd::paced(until));
         }
-        let by = PressedBy { user: asked.chat_user.clone(), home_team: None };
-        let looked = self.waiting_for(platform, &by, LATER_PATIENCE).await?;
+        let by = PressedBy { user: asked.chat_user.clone(), home_team: asked.home_team.clone() };
+        let said = asked.said.as_deref().and_then(|said| said::read(said, platform.platform(), &by.user));
+        let profile = self.account(platform, &by, said, asked.received).await;
+        let looked = self.waiting_for(platform, &by, profile, LATER_PATIENCE).await?;
         if looked.waiting.what == What::CouldNotCheck && now < asked.received.plus(CHECK_FOR) {
             return Ok(JobEnd::paced(now.plus(Duration::from_secs(3))));
         }
@@ -138,6 +162,7 @@ impl Bridge {
             channel: asked.channel.clone().filter(|_| fresh),
             thread: None,
             reply: asked.reply.clone().filter(|_| fresh).map(SecretString::from),
+            awaited: platform.platform() == Platform::Discord,
         };
         match platform.tell_drawn(&to, &platform.draw_waiting(&looked.waiting)).await {
             Ok(()) => {

@@ -105,7 +105,8 @@ impl Bridge {
             return Ok(JobEnd::paced(due));
         }
         let by = PressedBy { user: home.chat_user.clone(), home_team: None };
-        let looked = self.waiting_for(&platform, &by, PATIENCE).await?;
+        let profile = self.profile(&platform, &by).await;
+        let looked = self.waiting_for(&platform, &by, profile, PATIENCE).await?;
         if looked.waiting.what == What::CouldNotCheck && job.attempts < ATTEMPTS {
             return Ok(JobEnd::again(now.plus(APART), "the account could not be read"));
         }

@@ -62,6 +62,7 @@ impl Bridge {
             channel: click.channel.clone().filter(|_| fresh),
             thread: click.thread.clone().filter(|_| fresh),
             reply,
+            awaited: false,
         };
         match platform.tell(&to, &notice).await {
             Ok(()) => Ok(JobEnd::Done),
@@ -98,7 +99,7 @@ impl Bridge {
             return Ok(JobEnd::Done);
         }
         let by = PressedBy { user: click.chat_user.clone(), home_team: click.home_team.clone() };
-        let profile = self.profile(platform, &by).await;
+        let profile = self.clicker(platform, click).await;
         let realm = click.realm.clone().unwrap_or_else(|| realm(&profile, &by));
         // The same for every run of this job: kept once.
         let id = Uuid::from_u128(click.id.0.as_u128() ^ u128::from(job.id.unsigned_abs()));

@@ -116,7 +116,7 @@ impl Bridge {
     }
 
     /// Every spot that the configuration names.
-    fn configured_spots(&self) -> BTreeSet<Spot> {
+    pub(super) fn configured_spots(&self) -> BTreeSet<Spot> {
         let routes = self.rules.routes.iter().flat_map(|route| route.to.iter().chain(&route.fallback));
         routes
             .chain(&self.rules.alerts_to)

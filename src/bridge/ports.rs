@@ -539,6 +539,8 @@ pub struct Typed {
     pub reply: Option<SecretString>,
     /// What they typed after it; untrusted.
     pub text: String,
+    /// What the platform says of the account with it, where it does.
+    pub said: Option<Profile>,
 }
 
 /// Something that happened to an install or in it.
@@ -562,6 +564,8 @@ pub struct Person {
     pub thread: Option<String>,
     /// An address for private answers, while it lives.
     pub reply: Option<SecretString>,
+    /// They see already that an answer comes: it takes that place (Discord).
+    pub awaited: bool,
 }
 
 /// What the platform says of an account.

@@ -29,7 +29,8 @@ impl Bridge {
     /// When an install may be tried again, if it is stopped.
     pub(super) fn stopped(&self, install: &str) -> Option<Millis> {
         let now = self.clock.now();
-        self.directory.stop(install).map(|stop| stop.until).filter(|until| *until > now)
+        let stopped = self.directory.stop(install).map(|stop| stop.until);
+        stopped.max(self.directory.rests(install)).filter(|until| *until > now)
     }
 
     /// Whether an install is stopped, also between two tries.

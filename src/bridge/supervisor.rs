@@ -155,7 +155,7 @@ impl Bridge {
         }
     }
 
-    async fn take_lease(&self, name: &str) -> Option<Lease> {
+    pub(super) async fn take_lease(&self, name: &str) -> Option<Lease> {
         let (name, owner) = (name.to_owned(), self.owner.clone());
         match self
             .store

@@ -15,10 +15,11 @@ use super::directory::Directory;
 use super::effects::priority;
 use super::ports::{MessageRef, Pressed};
 use super::views::{Opens, by_of};
-use super::{Bridge, card_group};
+use super::{Bridge, card_group, said};
 use crate::domain::card::Control;
 use crate::domain::clock::Millis;
-use crate::domain::ids::{CardId, ClickId};
+use crate::domain::ids::{CardId, ClickId, Platform};
+use crate::domain::policy::Standing;
 use crate::store::cards::{CardState, Token};
 use crate::store::clicks::{ClickedControl, NewClick};
 use crate::store::jobs::{JobKind, NewJob};
@@ -99,29 +100,44 @@ impl Bridge {
                     let meaning = meaning_of(tx, &pressed, &verified_by).await?;
                     let by_payload = bridge.directory.install_of(&pressed, &verified_by, meaning.install());
                     let install = by_payload.or_else(|| meaning.install().map(ToOwned::to_owned));
-                    if let (Some(install), Some(said)) = (&install, &pressed.said) {
+                    if let (Some(install), Some(said)) = (&install, &pressed.said)
+                        && said.groups.is_some()
+                    {
                         bridge.directory.keep_profile(install, &pressed.by, now, said);
                     }
                     // Pressed in one install with a token of another: no token there.
                     let meaning =
                         if meaning.install() == install.as_deref() { meaning } else { Meaning::Unknown };
-                    if let (Meaning::Control(token), Some(channel), Some(message)) =
+                    let meaning = if let (Meaning::Control(token), Some(channel), Some(message)) =
                         (&meaning, pressed.channel.clone(), pressed.message.clone())
                     {
-                        learn_message(tx, token.card, &MessageRef { channel, message }, now).await?;
-                    }
+                        let at = MessageRef { channel, message };
+                        if learn_message(tx, token.card, &at, &pressed, now).await? {
+                            meaning
+                        } else {
+                            tracing::warn!(card = %token.card, "a card's control was pressed on a message that is not its own; refused");
+                            Meaning::Unknown
+                        }
+                    } else {
+                        meaning
+                    };
+                    // Nothing opens for who may never answer: it is refused like a decision.
+                    let may_open = pressed
+                        .said
+                        .as_ref()
+                        .is_none_or(|said| !matches!(said.standing, Standing::Unfit(_)));
                     match meaning {
-                        Meaning::Control(ref token) => {
+                        Meaning::Control(ref token) if may_open => {
                             if let Some(control) =
                                 Control::parse(&token.control).filter(|control| control.opens())
                             {
                                 return bridge.opens_first(tx, &pressed, token, control, now).await;
                             }
                         }
-                        Meaning::Opened(opening) if pressed.reason.is_none() => {
+                        Meaning::Opened(opening) if pressed.reason.is_none() && may_open => {
                             return bridge.opens_page(tx, &pressed, opening).await;
                         }
-                        Meaning::Opened(_) | Meaning::Unknown => {}
+                        _ => {}
                     }
                     let new = bridge.store_click(tx, &pressed, &meaning, install.as_deref(), now).await?;
                     Ok(Taken::Stored { new })
@@ -144,6 +160,7 @@ impl Bridge {
             Meaning::Opened(opening) => (opening.channel.as_deref(), opening.thread.as_deref()),
             _ => (None, None),
         };
+        let said = pressed.said.as_ref().and_then(said::kept);
         let new = NewClick {
             id,
             dedupe_key: &pressed.dedupe_key,
@@ -160,6 +177,7 @@ impl Bridge {
             own_message: pressed.own_message,
             reply: pressed.reply.as_ref().map(secrecy::ExposeSecret::expose_secret),
             reason: pressed.reason.as_deref(),
+            said: said.as_deref(),
             pressed: meaning.clicked(pressed),
             received: now,
         };
@@ -195,9 +213,26 @@ async fn meaning_of(tx: &mut Tx, pressed: &Pressed, verified_by: &[String]) -> R
 
 /// A press tells where its card's message is: the post's answer may not have come yet, or this is
 /// a second copy.
-async fn learn_message(tx: &mut Tx, card: CardId, at: &MessageRef, now: Millis) -> Result<(), StoreError> {
-    let Some(row) = tx.card(card).await? else { return Ok(()) };
-    match row.at() {
+///
+/// On Discord a card's channel is known before it is posted, and a message that is not ours, or in another
+/// channel, cannot be a copy: `false`.
+async fn learn_message(
+    tx: &mut Tx,
+    card: CardId,
+    at: &MessageRef,
+    pressed: &Pressed,
+    now: Millis,
+) -> Result<bool, StoreError> {
+    let Some(row) = tx.card(card).await? else { return Ok(true) };
+    let known = row.at();
+    if pressed.platform == Platform::Discord
+        && known
+            .as_ref()
+            .is_some_and(|known| known != at && (known.channel != at.channel || !pressed.own_message))
+    {
+        return Ok(false);
+    }
+    match known {
         None if row.state == CardState::Posting => {
             let rev = row.post_rev.unwrap_or_default();
             tx.posted(card, at, rev).await?;
@@ -208,7 +243,7 @@ async fn learn_message(tx: &mut Tx, card: CardId, at: &MessageRef, now: Millis) 
         }
         _ => {}
     }
-    Ok(())
+    Ok(true)
 }
 
 impl Directory {

@@ -92,6 +92,7 @@ impl Bridge {
             channel: pressed.channel.clone(),
             thread: pressed.thread.clone(),
             reply: pressed.reply.clone(),
+            awaited: false,
         };
         let opens = |what| {
             let way_in = pressed.way_in.clone();
@@ -167,6 +168,7 @@ impl Bridge {
             channel: opening.channel,
             thread: opening.thread,
             reply: None,
+            awaited: false,
         };
         let way_in = pressed.way_in.clone();
         Ok(Taken::Opens(Box::new(Opens { install: opening.install, what, way_in, person })))

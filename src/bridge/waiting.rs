@@ -44,21 +44,19 @@ pub(super) struct Looked {
 type Judged = HashMap<(usize, Kind, Option<Subject>, bool), Verdict>;
 
 impl Bridge {
-    /// What waits for an account of an install. `patience` bounds the asking for addresses.
+    /// What waits for an account of an install, of which `profile` is known. `patience` bounds the asking for addresses.
     pub(super) async fn waiting_for(
         self: &Arc<Self>,
         platform: &Arc<dyn ChatPlatform>,
         by: &PressedBy,
+        profile: Profile,
         patience: Duration,
     ) -> Result<Looked, StoreError> {
-        let profile = self.profile(platform, by).await;
         let (subject, standing) = self.linked(platform.install(), &profile);
         let what = match (standing, subject) {
             (Standing::Unknown, _) => What::CouldNotCheck,
             (Standing::Unfit(what), _) => What::Unfit { what },
-            (Standing::Member, None) => {
-                What::Unlinked { user: as_configured(platform, &by.user) }
-            }
+            (Standing::Member, None) => What::Unlinked { user: as_configured(platform, &by.user) },
             (Standing::Member, Some(subject)) => {
                 What::Listed(self.list_for(platform, by, &subject, &profile, patience).await?)
             }

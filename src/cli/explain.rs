@@ -4,9 +4,9 @@
 use super::End;
 use super::service::{self, Machine, Service};
 use crate::bridge::explain::{Account, Explanation};
-use crate::domain::place::is_snowflake;
 use crate::config::Config;
 use crate::domain::ids::Subject;
+use crate::domain::place::is_snowflake;
 use crate::domain::policy::{Passed, Verdict};
 use anyhow::Result;
 use clap::Args;

@@ -88,9 +88,8 @@ impl Raw {
             .and_then(|secret| check.token(&key("bot_token"), &secret));
         let inbound = inbound(check, at, self.inbound.as_deref(), self.public_key);
         let guild_id = self.guild_id.filter(|id| check.snowflake(&key("guild_id"), id, "a server"));
-        let subject = self
-            .subject
-            .and_then(|text| check.subject_form(&key("subject"), Platform::Discord, &text));
+        let subject =
+            self.subject.and_then(|text| check.subject_form(&key("subject"), Platform::Discord, &text));
         let api = self.api_url.unwrap_or_else(|| DISCORD_API.into());
         let api_url = check.address(&key("api_url"), &api, Plain::Loopback);
         let pace = check.pace(&key("pace"), self.pace, api_url.as_ref(), "Discord");

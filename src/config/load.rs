@@ -6,7 +6,9 @@
 use super::check::Check;
 use super::hints::{plain, sample, unknown};
 use super::schema::{properties, schema_of};
-use super::{alerts, database, discord, group, person, policy, route, runtime, server, signing, slack, templates};
+use super::{
+    alerts, database, discord, group, person, policy, route, runtime, server, signing, slack, templates,
+};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;

@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 /// The installs whose members answer as their account, with how.
 fn forms(config: &Config) -> Vec<(&str, Platform, &SubjectForm)> {
     let slack = config.slack.iter().map(|slack| (slack.name.as_str(), Platform::Slack, &slack.subject));
-    let discord = config.discord.iter().map(|discord| (discord.name.as_str(), Platform::Discord, &discord.subject));
+    let discord =
+        config.discord.iter().map(|discord| (discord.name.as_str(), Platform::Discord, &discord.subject));
     slack.chain(discord).filter_map(|(name, platform, form)| Some((name, platform, form.as_ref()?))).collect()
 }
 

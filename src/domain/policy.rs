@@ -89,6 +89,8 @@ pub enum Unfit {
     Deactivated,
     /// Invited, not joined yet.
     Invited,
+    /// Not allowed to speak for a time.
+    TimedOut,
     /// The payload named nobody, or the platform knows no such person.
     Nobody,
 }
@@ -333,13 +335,12 @@ fn approvers(question: &Question<'_>) -> (Passed, String) {
                     let known = question.memberships.iter().find(|(i, g, _)| i == install && g == id);
                     match known.map_or(Membership::Unknown, |(_, _, membership)| *membership) {
                         Membership::Yes => {
-                            return (
-                                Passed::Pass,
-                                format!("in group {name} by {id} of {install}"),
-                            );
+                            return (Passed::Pass, format!("in group {name} by {id} of {install}"));
                         }
                         Membership::No => {}
-                        Membership::Unknown => unknown.push("the account's groups or roles could not be read"),
+                        Membership::Unknown => {
+                            unknown.push("the account's groups or roles could not be read")
+                        }
                     }
                 }
             }

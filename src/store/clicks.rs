@@ -32,6 +32,8 @@ pub struct NewClick<'a> {
     pub reply: Option<&'a str>,
     /// What the person typed with it.
     pub reason: Option<&'a str>,
+    /// What the platform said of the account with the press, as it is kept.
+    pub said: Option<&'a str>,
     /// What was pressed, if the token is known.
     pub pressed: Option<ClickedControl>,
     pub received: Millis,
@@ -97,6 +99,8 @@ pub struct Click {
     pub reply: Option<String>,
     /// What the person typed with it, exactly.
     pub reason: Option<String>,
+    /// What the platform said of the account with the press, as it is kept.
+    pub said: Option<String>,
     pub pressed: Option<ClickedControl>,
     pub received: Millis,
     pub state: ClickState,
@@ -117,7 +121,11 @@ impl Click {
 /// Who pressed, by what a delivery says: organisation or home team, and user.
 #[must_use]
 pub fn viewer(platform: Platform, enterprise: Option<&str>, home_team: Option<&str>, user: &str) -> ChatUser {
-    let realm = enterprise.or(home_team).unwrap_or_default();
+    let realm = match platform {
+        Platform::Slack => enterprise.or(home_team).unwrap_or_default(),
+        // An account is the same in every server.
+        Platform::Discord => "",
+    };
     ChatUser { platform, realm: realm.to_owned(), user: user.to_owned() }
 }
 
@@ -154,6 +162,7 @@ struct Row {
     own_message: bool,
     reply: Option<String>,
     reason: Option<String>,
+    said_json: Option<String>,
     interaction_id: Option<Uuid>,
     card_id: Option<Uuid>,
     control: Option<String>,
@@ -168,12 +177,12 @@ struct Row {
 
 const INSERT: &str = "INSERT INTO clicks (id, dedupe_key, install, platform, chat_user, home_team, channel, message, \
     thread, own_message, reply, interaction_id, card_id, control, shown, cut, received_ms, state, team, enterprise, \
-    org_install, reason) \
+    org_install, reason, said_json) \
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 'stored', \
-    $18, $19, $20, $21) \
+    $18, $19, $20, $21, $22) \
     ON CONFLICT (dedupe_key) DO NOTHING";
 const LOAD: &str = "SELECT id, install, platform, realm, chat_user, home_team, team, enterprise, org_install, channel, message, thread, own_message, \
-    reply, reason, interaction_id, card_id, control, shown, cut, received_ms, state, subject, rule, policy FROM clicks WHERE id = $1";
+    reply, reason, said_json, interaction_id, card_id, control, shown, cut, received_ms, state, subject, rule, policy FROM clicks WHERE id = $1";
 const DECIDE: &str = "UPDATE clicks SET state = $2, realm = COALESCE($3, realm), subject = COALESCE($4, subject), \
     rule = COALESCE($5, rule), why = $6, policy = COALESCE($7, policy), decided_ms = $8 \
     WHERE id = $1 AND state IN ('stored', 'claimed')";
@@ -206,6 +215,7 @@ impl Tx {
             new.enterprise,
             new.org_install,
             new.reason,
+            new.said,
         )?;
         Ok(rows == 1)
     }
@@ -228,6 +238,7 @@ impl Tx {
             own_message,
             reply,
             reason,
+            said_json,
             interaction_id,
             card_id,
             control,
@@ -265,6 +276,7 @@ impl Tx {
             own_message,
             reply,
             reason,
+            said: said_json,
             pressed,
             received: Millis(received_ms),
             state: ClickState::parse(&state).ok_or_else(|| StoreError::corrupt("clicks", "state", id))?,

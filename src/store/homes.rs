@@ -15,6 +15,10 @@ pub struct Asked {
     pub chat_user: String,
     pub channel: Option<String>,
     pub reply: Option<String>,
+    /// The server in which it was asked, where that says who may what.
+    pub home_team: Option<String>,
+    /// What the platform said of the account with it, as it is kept.
+    pub said: Option<String>,
     pub received: Millis,
 }
 
@@ -42,9 +46,10 @@ fn home((id, install, chat_user, opened, published, shown): HomeRow) -> Home {
     Home { id, install, chat_user, opened: Millis(opened), published: published.map(Millis), shown }
 }
 
-const ASK: &str = "INSERT INTO asked (id, install, chat_user, channel, reply, received_ms) \
-    VALUES ($1, $2, $3, $4, $5, $6)";
-const ASKED: &str = "SELECT install, chat_user, channel, reply, received_ms FROM asked WHERE id = $1";
+const ASK: &str = "INSERT INTO asked (id, install, chat_user, channel, reply, home_team, said_json, received_ms) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+const ASKED: &str = "SELECT install, chat_user, channel, reply, home_team, said_json, received_ms FROM asked \
+    WHERE id = $1";
 const OPEN: &str = "INSERT INTO homes (id, install, chat_user, opened_ms) VALUES ($1, $2, $3, $4) \
     ON CONFLICT (install, chat_user) DO UPDATE SET opened_ms = excluded.opened_ms RETURNING id";
 const LOAD: &str = "SELECT id, install, chat_user, opened_ms, published_ms, shown FROM homes WHERE id = $1";
@@ -55,18 +60,31 @@ const PUBLISHED: &str = "UPDATE homes SET published_ms = $2, shown = $3 WHERE id
 impl Tx {
     /// Stores a question.
     pub async fn ask(&mut self, id: Uuid, asked: &Asked) -> Result<(), StoreError> {
-        let Asked { install, chat_user, channel, reply, received } = asked;
-        exec!(self, ASK, id, install, chat_user, channel.as_deref(), reply.as_deref(), received.0).map(|_| ())
+        exec!(
+            self,
+            ASK,
+            id,
+            asked.install.as_str(),
+            asked.chat_user.as_str(),
+            asked.channel.as_deref(),
+            asked.reply.as_deref(),
+            asked.home_team.as_deref(),
+            asked.said.as_deref(),
+            asked.received.0
+        )
+        .map(|_| ())
     }
 
     pub async fn asked(&mut self, id: Uuid) -> Result<Option<Asked>, StoreError> {
-        type AskedRow = (String, String, Option<String>, Option<String>, i64);
+        type AskedRow = (String, String, Option<String>, Option<String>, Option<String>, Option<String>, i64);
         let row = fetch_optional!(self, AskedRow, ASKED, id)?;
-        Ok(row.map(|(install, chat_user, channel, reply, received)| Asked {
+        Ok(row.map(|(install, chat_user, channel, reply, home_team, said, received)| Asked {
             install,
             chat_user,
             channel,
             reply,
+            home_team,
+            said,
             received: Millis(received),
         }))
     }

@@ -19,6 +19,7 @@ pub mod deliveries;
 mod dialect;
 mod door;
 mod error;
+pub mod gateway;
 pub mod homes;
 pub mod interactions;
 pub mod jobs;

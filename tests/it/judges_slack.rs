@@ -230,7 +230,7 @@ async fn our_client_takes_the_slack_of_emulate() {
     assert_eq!(profile.standing, Standing::Member);
     assert_eq!(profile.key.unwrap().user, dana);
     assert_eq!(slack.profile(&pressed("U0NOBODY")).await.unwrap().key, None);
-    let person = Person { user: dana, channel: Some(ops.clone()), thread: None, reply: None };
+    let person = Person { user: dana, channel: Some(ops.clone()), thread: None, reply: None, awaited: false };
     slack.tell(&person, &Notice::CouldNotCheck).await.unwrap();
 
     slack.delete(&reply).await.unwrap();

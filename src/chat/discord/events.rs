@@ -65,7 +65,11 @@ mod tests {
         let channel = |id: &str| Some(Event::Channel { channel: id.into() });
         for (name, data, event) in [
             ("MESSAGE_DELETE", json!({"id": "1", "channel_id": "20", "guild_id": "10"}), deleted(&["1"])),
-            ("MESSAGE_DELETE_BULK", json!({"ids": ["1", 2, "x", "3"], "channel_id": "20"}), deleted(&["1", "3"])),
+            (
+                "MESSAGE_DELETE_BULK",
+                json!({"ids": ["1", 2, "x", "3"], "channel_id": "20"}),
+                deleted(&["1", "3"]),
+            ),
             ("CHANNEL_DELETE", json!({"id": "20", "type": 0}), channel("20")),
             ("THREAD_UPDATE", json!({"id": "21", "thread_metadata": {"archived": true}}), channel("21")),
             ("GUILD_ROLE_UPDATE", json!({"guild_id": "10", "role": {}}), Some(Event::ServerChanged)),

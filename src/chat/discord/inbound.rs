@@ -15,7 +15,7 @@
 //!   person is a stranger;
 //! - a member without `roles` has none.
 
-use super::custom_id;
+use super::custom_id::{self, Verb};
 use crate::bridge::ports::{Origin, Pressed, PressedBy, Profile, Typed, WayIn};
 use crate::domain::clock::Millis;
 use crate::domain::ids::{ChatUser, Platform};
@@ -50,8 +50,12 @@ pub struct Interaction {
 pub enum Inbound {
     /// Discord checks the address: answer with a pong.
     Ping,
-    /// A button, or a form that was submitted (then with `reason`).
-    Pressed(Box<Pressed>),
+    /// A button, or a form that was submitted (then with `reason`). `opens`: its mark says that it only opens
+    /// something.
+    Pressed {
+        pressed: Box<Pressed>,
+        opens: bool,
+    },
     Typed(Box<Typed>),
     /// Keep it, tell operators, and tell the person if they can be answered.
     Unreadable(&'static str),
@@ -94,17 +98,25 @@ fn what(
         Some(3) => match payload.pointer("/data/component_type").and_then(Value::as_u64) {
             // A button; a payload of a control that has no kind is taken for one.
             Some(2) | None => match text(payload, "/data/custom_id") {
-                Some(mark) => Inbound::Pressed(Box::new(pressed(payload, &who, mark, None))),
+                Some(mark) => {
+                    let opens = custom_id::read(mark).is_some_and(|(_, verb)| verb != Verb::Do);
+                    Inbound::Pressed { pressed: Box::new(pressed(payload, &who, mark, None)), opens }
+                }
                 None => Inbound::Unreadable("a control without its mark"),
             },
-            Some(3 | 5..=8) => Inbound::Pressed(Box::new(pressed(payload, &who, "", None))),
+            Some(3 | 5..=8) => {
+                Inbound::Pressed { pressed: Box::new(pressed(payload, &who, "", None)), opens: false }
+            }
             Some(_) => Inbound::Unreadable("a control of a kind this version does not know"),
         },
         Some(5) => {
             let mark = text(payload, "/data/custom_id").unwrap_or_default();
             let fields = payload.pointer("/data/components").map(|components| field(components, 0));
             match fields.flatten() {
-                Some(typed) => Inbound::Pressed(Box::new(pressed(payload, &who, mark, Some(typed)))),
+                Some(typed) => Inbound::Pressed {
+                    pressed: Box::new(pressed(payload, &who, mark, Some(typed))),
+                    opens: false,
+                },
                 None => Inbound::Unreadable("a form without its field"),
             }
         }
@@ -168,7 +180,13 @@ fn said(payload: &Value, user: &str, now: Millis) -> Profile {
     let member = payload.get("member").filter(|member| member.is_object());
     let roles = member.map(|member| {
         let roles = member.get("roles").and_then(Value::as_array);
-        roles.into_iter().flatten().filter_map(Value::as_str).filter(|id| is_id(id)).map(str::to_owned).collect()
+        roles
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .filter(|id| is_id(id))
+            .map(str::to_owned)
+            .collect()
     });
     let timed_out = text(payload, "/member/communication_disabled_until")
         .and_then(|until| until.parse::<jiff::Timestamp>().ok())
@@ -209,7 +227,10 @@ fn field(components: &Value, depth: usize) -> Option<String> {
                 // NUL cannot be typed, and cannot be stored.
                 return Some(typed.chars().take(LONGEST_TEXT).collect::<String>().replace('\0', "\u{fffd}"));
             }
-            [one.get("component"), one.get("components")].into_iter().flatten().find_map(|inner| field(inner, depth + 1))
+            [one.get("component"), one.get("components")]
+                .into_iter()
+                .flatten()
+                .find_map(|inner| field(inner, depth + 1))
         }
         _ => None,
     }

@@ -41,7 +41,7 @@ fn without(keys: &[&str]) -> Value {
 
 fn press(payload: &Value) -> Pressed {
     match read(payload, NOW).what {
-        Inbound::Pressed(pressed) => *pressed,
+        Inbound::Pressed { pressed, .. } => *pressed,
         other => panic!("{other:?}"),
     }
 }
@@ -140,7 +140,9 @@ fn discord_case_40_what_is_not_ours_has_no_token() {
 
 #[test]
 fn discord_case_43_forms_in_both_shapes_and_an_empty_field() {
-    let form = |components: Value| with(json!({"type": 5, "data": {"custom_id": "c1.m8.form", "components": components}}));
+    let form = |components: Value| {
+        with(json!({"type": 5, "data": {"custom_id": "c1.m8.form", "components": components}}))
+    };
     let input = |value: Value| json!({"type": 4, "id": 2, "custom_id": "reason", "value": value});
     for (components, typed) in [
         (json!([{"type": 1, "id": 1, "components": [input(json!("over budget"))]}]), "over budget"),
@@ -155,7 +157,9 @@ fn discord_case_43_forms_in_both_shapes_and_an_empty_field() {
         assert_eq!(pressed.token, "m8");
     }
     // Typed words are never taken for nothing.
-    for components in [json!([]), json!(null), json!([{"type": 18, "component": {"type": 3, "custom_id": "scope"}}])] {
+    for components in
+        [json!([]), json!(null), json!([{"type": 18, "component": {"type": 3, "custom_id": "scope"}}])]
+    {
         assert!(is_unreadable(&form(components)));
     }
     let long = "x".repeat(5_000);
@@ -213,7 +217,9 @@ fn commands() {
         Inbound::Typed(typed) => *typed,
         other => panic!("{other:?}"),
     };
-    let open = command(json!({"id": "5", "name": "countersign", "type": 1, "options": [{"name": "open", "type": 1, "options": []}]}));
+    let open = command(
+        json!({"id": "5", "name": "countersign", "type": 1, "options": [{"name": "open", "type": 1, "options": []}]}),
+    );
     assert_eq!(open.text, "open");
     assert_eq!(open.origin.app.as_deref(), Some("1404800000000000001"));
     assert_eq!(open.user, "1404800000000000077");
@@ -224,10 +230,28 @@ fn commands() {
 
 fn any_json() -> impl Strategy<Value = Value> {
     let keys = prop_oneof![
-        Just("id"), Just("application_id"), Just("type"), Just("token"), Just("user"), Just("member"), Just("roles"),
-        Just("data"), Just("custom_id"), Just("components"), Just("component"), Just("component_type"), Just("value"),
-        Just("message"), Just("channel_id"), Just("guild_id"), Just("context"), Just("options"), Just("name"),
-        Just("authorizing_integration_owners"), Just("author"), Just("communication_disabled_until"),
+        Just("id"),
+        Just("application_id"),
+        Just("type"),
+        Just("token"),
+        Just("user"),
+        Just("member"),
+        Just("roles"),
+        Just("data"),
+        Just("custom_id"),
+        Just("components"),
+        Just("component"),
+        Just("component_type"),
+        Just("value"),
+        Just("message"),
+        Just("channel_id"),
+        Just("guild_id"),
+        Just("context"),
+        Just("options"),
+        Just("name"),
+        Just("authorizing_integration_owners"),
+        Just("author"),
+        Just("communication_disabled_until"),
     ];
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -263,7 +287,7 @@ proptest! {
         let keys: Vec<String> = payload.as_object().unwrap().keys().cloned().collect();
         payload[keys[at % keys.len()].as_str()] = value;
         let interaction = read(&payload, NOW);
-        if let Inbound::Pressed(pressed) = interaction.what {
+        if let Inbound::Pressed { pressed, .. } = interaction.what {
             prop_assert!(!pressed.by.user.is_empty());
         }
     }

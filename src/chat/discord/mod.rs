@@ -13,4 +13,5 @@ pub use platform::{Discord, DiscordSettings};
 pub use signature::{BadKey, Refused, Verifier};
 
 /// Discord blocks programs that do not say who they are.
-const USER_AGENT: &str = concat!("DiscordBot (https://github.com/countersign, ", env!("CARGO_PKG_VERSION"), ")");
+const USER_AGENT: &str =
+    concat!("DiscordBot (https://github.com/countersign, ", env!("CARGO_PKG_VERSION"), ")");

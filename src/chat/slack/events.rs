@@ -130,6 +130,7 @@ pub(super) fn read_command(form: &Value) -> Option<Command> {
             channel: id(form, "/channel_id"),
             reply: text(form, "/response_url").filter(|url| url.len() <= 2048).map(Into::into),
             text: text(form, "/text").unwrap_or_default().to_owned(),
+            said: None,
         },
     })
 }

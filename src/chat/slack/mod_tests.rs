@@ -347,6 +347,7 @@ async fn slack_case_48_a_notice_finds_its_way() {
             channel: channel.map(str::to_owned),
             thread: None,
             reply: reply.map(Into::into),
+            awaited: false,
         };
         // An address that is not Slack's is never called; the ephemeral message is used.
         scene.slack.tell(&to(Some("https://evil.test/x".into()), Some("C0OPS")), &notice).await.unwrap();

@@ -75,7 +75,8 @@ pub(super) fn unfit(what: Unfit) -> &'static str {
         Unfit::Guest => "guest",
         Unfit::Stranger => "stranger",
         Unfit::Bot => "bot",
-        Unfit::Deactivated => "deactivated",
+        // Slack knows nobody who is timed out.
+        Unfit::Deactivated | Unfit::TimedOut => "deactivated",
         Unfit::Invited => "invited",
         Unfit::Nobody => "nobody",
     }

@@ -25,10 +25,10 @@ impl Slack {
             Err(error) => return Err(error),
         };
         match self.api.call(Method::UserInfo, json!({"user": user.user})).await {
-            Ok(answer) => Ok(answer.body.get("user").map_or_else(
-                || Profile::of(Standing::Unknown),
-                |found| judge(&known, user, found),
-            )),
+            Ok(answer) => Ok(answer
+                .body
+                .get("user")
+                .map_or_else(|| Profile::of(Standing::Unknown), |found| judge(&known, user, found))),
             // A stranger often has no profile here at all.
             Err(ChatError::NoSuchPerson { .. }) => Ok(Profile::of(missing(&known, user))),
             Err(ChatError::Unavailable { .. } | ChatError::Unknown { .. }) => unknown,
@@ -60,7 +60,11 @@ fn judge(known: &Known, pressed: &PressedBy, found: &Value) -> Profile {
         Standing::Member
     };
     let realm = enterprise.unwrap_or(home);
-    Profile { key: Some(ChatUser { platform: Platform::Slack, realm, user: pressed.user.clone() }), standing, groups: None }
+    Profile {
+        key: Some(ChatUser { platform: Platform::Slack, realm, user: pressed.user.clone() }),
+        standing,
+        groups: None,
+    }
 }
 
 /// What forbids an account to answer whatever the route says. `is_app_user` is no bot flag: it marks

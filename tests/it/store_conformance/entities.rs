@@ -98,6 +98,7 @@ async fn clicked(bench: &Bench, n: u128, on: InteractionId) -> ClickId {
             own_message: true,
             reply: Some("https://hooks.slack.com/x"),
             reason: Some("  not <b>today</b> & \u{1f642}"),
+            said: Some("{\"groups\":[\"30\"]}"),
             pressed: Some(ClickedControl {
                 interaction: on,
                 card: CardId(Uuid::from_u128(1)),
@@ -471,6 +472,7 @@ async fn a_click_has_one_outcome(#[values(Backend::Sqlite, Backend::Postgres)] o
         (ClickState::Stored, "U0DANA", START)
     );
     assert_eq!(loaded.reply.as_deref(), Some("https://hooks.slack.com/x"));
+    assert_eq!(loaded.said.as_deref(), Some("{\"groups\":[\"30\"]}"));
     assert_eq!(loaded.reason.as_deref(), Some("  not <b>today</b> & \u{1f642}"), "exactly as it was typed");
     assert!(!format!("{loaded:?}").contains("hooks"), "an address for answers is a secret");
     assert_eq!(loaded.pressed.unwrap().interaction, one);

@@ -5,6 +5,7 @@ mod bench;
 mod claims;
 mod door;
 mod entities;
+mod gateway;
 mod jobs;
 mod leases;
 mod model;

@@ -147,6 +147,8 @@ async fn a_question_is_answered_once(#[values(Backend::Sqlite, Backend::Postgres
         chat_user: "U1".into(),
         channel: Some("C1".into()),
         reply: Some("https://hooks.slack.com/secret".into()),
+        home_team: Some("1404800000000000010".into()),
+        said: Some("{}".into()),
         received: START,
     };
     assert!(!format!("{asked:?}").contains("secret"));
@@ -205,7 +207,15 @@ async fn small_rows_go_with_age(#[values(Backend::Sqlite, Backend::Postgres)] on
         tx.keep_notice(Uuid::from_u128(3), ("acme", "T1", "U1"), &Notice::MustView, START).await?;
         let reply = Some("https://hooks.slack.com/x".to_owned());
         let chat_user = "U1".to_owned();
-        let asked = Asked { install: "acme".into(), chat_user, channel: None, reply, received: START };
+        let asked = Asked {
+            install: "acme".into(),
+            chat_user,
+            channel: None,
+            reply,
+            home_team: None,
+            said: None,
+            received: START,
+        };
         tx.ask(Uuid::from_u128(4), &asked).await
     });
     let after = |hours: u64| START.plus(Duration::from_hours(hours)).plus(Duration::from_millis(1));

@@ -10,26 +10,27 @@ use url::Url;
 
 /// Where to connect, as the API says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub(super) struct Address {
     /// Without a slash at its end.
-    pub url: String,
+    pub(super) url: String,
     /// Sessions that may still be begun, and when the count begins anew; `None`: not said.
-    pub left: Option<(u64, Duration)>,
+    pub(super) left: Option<(u64, Duration)>,
 }
 
 /// Reads the answer; `None` when it leads nowhere we may go.
 #[must_use]
-pub fn read(answer: &Value, on_loopback: bool) -> Option<Address> {
+pub(super) fn read(answer: &Value, on_loopback: bool) -> Option<Address> {
     let url = leads_right(answer.get("url")?.as_str()?, on_loopback)?;
     let number = |pointer: &str| answer.pointer(pointer).and_then(Value::as_u64);
-    let left = number("/session_start_limit/remaining")
-        .map(|left| (left, Duration::from_millis(number("/session_start_limit/reset_after").unwrap_or_default())));
+    let left = number("/session_start_limit/remaining").map(|left| {
+        (left, Duration::from_millis(number("/session_start_limit/reset_after").unwrap_or_default()))
+    });
     Some(Address { url, left })
 }
 
 /// An address that may be gone to, as it is connected to.
 #[must_use]
-pub fn leads_right(url: &str, on_loopback: bool) -> Option<String> {
+pub(super) fn leads_right(url: &str, on_loopback: bool) -> Option<String> {
     let parsed = Url::parse(url).ok()?;
     parsed.host_str().filter(|host| !host.is_empty())?;
     let loopback = crate::net::is_loopback(&parsed);

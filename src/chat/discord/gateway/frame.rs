@@ -9,15 +9,26 @@ use std::time::Duration;
 /// A text frame, read.
 #[derive(Debug, PartialEq)]
 pub(super) enum Frame {
-    Hello { interval: Option<Duration> },
-    Ready { session: Option<String>, resume_url: Option<String>, application: Option<String> },
+    Hello {
+        interval: Option<Duration>,
+    },
+    Ready {
+        session: Option<String>,
+        resume_url: Option<String>,
+        application: Option<String>,
+    },
     Resumed,
+    /// Connect again, and take the session up.
+    Reconnect,
     /// The session can not be taken up again.
     SessionGone,
     /// Somebody used a control or a command: `d`.
     Interaction(Value),
     /// Any other event, by name.
-    Event { name: String, data: Value },
+    Event {
+        name: String,
+        data: Value,
+    },
     /// Heartbeats, requests that the library serves, what a later version brings.
     Other,
     Unreadable,
@@ -43,6 +54,7 @@ pub(super) fn read(raw: &str) -> Frame {
             None => Frame::Unreadable,
         },
         9 if data != Value::Bool(true) => Frame::SessionGone,
+        7 | 9 => Frame::Reconnect,
         10 => Frame::Hello {
             interval: data.get("heartbeat_interval").and_then(Value::as_u64).map(Duration::from_millis),
         },
@@ -61,8 +73,8 @@ mod tests {
     #[case(r#"{"op":10}"#, Frame::Hello { interval: None })]
     #[case(r#"{"op":9,"d":false}"#, Frame::SessionGone)]
     #[case(r#"{"op":9}"#, Frame::SessionGone)]
-    #[case(r#"{"op":9,"d":true}"#, Frame::Other)]
-    #[case(r#"{"op":7,"d":null}"#, Frame::Other)]
+    #[case(r#"{"op":9,"d":true}"#, Frame::Reconnect)]
+    #[case(r#"{"op":7,"d":null}"#, Frame::Reconnect)]
     #[case(r#"{"op":11}"#, Frame::Other)]
     #[case(r#"{"op":42,"d":{"x":1}}"#, Frame::Other)]
     #[case(r#"{"op":0,"s":1,"t":"RESUMED","d":{}}"#, Frame::Resumed)]

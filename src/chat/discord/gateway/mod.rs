@@ -143,7 +143,8 @@ impl Gateway {
         let request = request.header("user-agent", super::USER_AGENT);
         let answer = request.send().await.map_err(|_| NotThere::Failed("the API does not answer"))?;
         let status = answer.status().as_u16();
-        let wait = answer.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse::<f64>().ok());
+        let wait =
+            answer.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse::<f64>().ok());
         let body: Option<Value> = answer.json().await.ok();
         match (status, body) {
             (200, Some(body)) => address::read(&body, self.on_loopback)
@@ -170,7 +171,9 @@ impl Gateway {
         if let Some(session) = session {
             let seq = u64::try_from(session.seq).unwrap_or_default();
             config = config.session(Resumable::new(seq, session.id.clone()));
-            if let Some(url) = address::leads_right(&session.resume_url, self.on_loopback).filter(|_| at_its_own) {
+            if let Some(url) =
+                address::leads_right(&session.resume_url, self.on_loopback).filter(|_| at_its_own)
+            {
                 config = config.resume_url(url);
             }
         }
@@ -184,8 +187,11 @@ impl Gateway {
     }
 
     fn count(&self, stands: bool) {
-        metrics::gauge!("countersign_gateway_up", "install" => self.settings.name.clone())
-            .set(if stands { 1.0 } else { 0.0 });
+        metrics::gauge!("countersign_gateway_up", "install" => self.settings.name.clone()).set(if stands {
+            1.0
+        } else {
+            0.0
+        });
     }
 }
 
@@ -266,6 +272,7 @@ impl Watch<'_> {
         tracing::info!(install = self.gateway.install(), ?end, "a gateway connection has ended");
         match end {
             End::Stopped | End::Lost => return false,
+            End::Dropped => self.gateway.again("dropped"),
             End::Failed(reason) => self.failed(reason).await,
             End::SessionGone => {
                 let [chance, ..] = self.gateway.ids.random();

@@ -1,18 +1,20 @@
 //! The life of one connection, and of those that take its session up: read, take, save, until it ends.
 //!
-//! Invariant: the library connects when it is read from, so it is not read from while the gate is closed. What
-//! it says of an error may hold an event, which is in no log line.
+//! Invariant: the library connects when it is read from, so it is not read from while the gate is closed. It
+//! says nothing when a connection just breaks, and makes the next at once: that is seen by its state, and left.
+//! What it says of an error may hold an event, which is in no log line.
 
 use super::frame::{self, Frame};
 use super::{Watch, address, events};
 use crate::domain::session::Session;
 use futures_util::{FutureExt, StreamExt};
 use serde_json::Value;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use twilight_gateway::error::{ReceiveMessageError, ReceiveMessageErrorType};
-use twilight_gateway::{Message, Shard};
+use twilight_gateway::{Message, Shard, ShardState};
 
 /// So many events are worked on at once; then nothing is read until one is done.
 const AT_ONCE: usize = 512;
@@ -29,6 +31,8 @@ pub(super) enum End {
     Lost,
     /// Connect again, with the session if there is one.
     Failed(&'static str),
+    /// The same after a session that had stood.
+    Dropped,
     /// Begin a new session.
     SessionGone,
     /// Never again with this configuration.
@@ -49,6 +53,39 @@ struct Pulse {
     steady: bool,
     /// Not read from before this.
     rest: Option<Instant>,
+    /// There is a connection, as far as was seen.
+    connected: bool,
+    /// The end of this connection was taken note of.
+    leaving: bool,
+}
+
+impl Pulse {
+    fn lived(&self, steady: Duration) -> bool {
+        self.stands.is_some_and(|since| since.elapsed() >= steady)
+    }
+}
+
+/// What is read from the library.
+enum Item {
+    Said(Result<Message, ReceiveMessageError>),
+    /// The connection broke, and it is making another.
+    Broke,
+    Over,
+}
+
+async fn next(shard: &mut Shard, connected: &mut bool) -> Item {
+    std::future::poll_fn(|cx| {
+        let polled = shard.poll_next_unpin(cx);
+        let now = !matches!(shard.state(), ShardState::Disconnected { .. });
+        let before = std::mem::replace(connected, now);
+        match polled {
+            Poll::Ready(Some(said)) => Poll::Ready(Item::Said(said)),
+            Poll::Ready(None) => Poll::Ready(Item::Over),
+            Poll::Pending if before && !now => Poll::Ready(Item::Broke),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
 }
 
 impl Watch<'_> {
@@ -56,20 +93,28 @@ impl Watch<'_> {
     pub(super) async fn serve(&mut self, mut shard: Shard, stop: &CancellationToken) -> End {
         let timing = &self.gateway.timing;
         let now = Instant::now();
-        let mut pulse =
-            Pulse { heard: now, limit: timing.hello, beat: BEAT, stands: None, steady: false, rest: None };
+        let mut pulse = Pulse {
+            heard: now,
+            limit: timing.hello,
+            beat: BEAT,
+            stands: None,
+            steady: false,
+            rest: None,
+            connected: false,
+            leaving: false,
+        };
         let mut save_at = now + timing.save;
         loop {
             let steady_at = pulse.stands.filter(|_| !pulse.steady).map(|since| since + timing.steady);
             tokio::select! {
                 () = stop.cancelled() => {
-                    self.save(&shard).await;
+                    self.save(session_of(&shard)).await;
                     return End::Stopped;
                 }
                 Some(()) = self.work.next(), if !self.work.is_empty() => {}
                 () = sleep_until(save_at) => {
                     save_at = Instant::now() + timing.save;
-                    if !self.save(&shard).await {
+                    if !self.save(session_of(&shard)).await {
                         return End::Lost;
                     }
                 }
@@ -78,25 +123,35 @@ impl Watch<'_> {
                     pulse.heard = Instant::now();
                 }
                 () = sleep_until(pulse.heard + pulse.limit), if pulse.rest.is_none() => {
-                    return self.leave(&shard, End::Failed("silent")).await;
+                    return self.leave(session_of(&shard), End::Failed("silent")).await;
                 }
                 () = sleep_until(steady_at.unwrap_or(now)), if steady_at.is_some() => {
                     pulse.steady = true;
                     self.gate.steady();
                     self.desk.trouble(None).await;
                 }
-                item = shard.next(), if pulse.rest.is_none() && self.work.len() < AT_ONCE => {
+                item = next(&mut shard, &mut pulse.connected), if pulse.rest.is_none() && self.work.len() < AT_ONCE => {
                     pulse.heard = Instant::now();
                     let end = match item {
-                        Some(Ok(Message::Text(raw))) => self.text(&shard, &raw, &mut pulse).await,
-                        Some(Ok(Message::Close(frame))) => {
+                        Item::Said(Ok(Message::Text(raw))) => {
+                            let stood = pulse.stands;
+                            match self.text(&raw, &mut pulse).await {
+                                // It stands: from now on it can be taken up again.
+                                None if pulse.stands.is_some() && pulse.stands != stood => {
+                                    (!self.save(session_of(&shard)).await).then_some(End::Lost)
+                                }
+                                end => end,
+                            }
+                        }
+                        Item::Said(Ok(Message::Close(frame))) => {
                             self.closed(frame.map(|frame| frame.code), &mut pulse).await
                         }
-                        Some(Err(error)) => self.odd(&error).await,
-                        None => Some(End::Failed("ended")),
+                        Item::Said(Err(error)) => self.odd(&error).await,
+                        Item::Broke if pulse.lived(timing.steady) => Some(End::Dropped),
+                        Item::Broke | Item::Over => Some(End::Failed("broke")),
                     };
                     if let Some(end) = end {
-                        return self.leave(&shard, end).await;
+                        return self.leave(session_of(&shard), end).await;
                     }
                 }
             }
@@ -104,16 +159,15 @@ impl Watch<'_> {
     }
 
     /// What is to be kept at the end of a connection.
-    async fn leave(&mut self, shard: &Shard, end: End) -> End {
-        match end {
-            End::Failed(_) | End::Fatal(_) if !self.save(shard).await => End::Lost,
-            end => end,
-        }
+    async fn leave(&mut self, session: Option<Seen>, end: End) -> End {
+        let goes_on = matches!(end, End::Failed(_) | End::Dropped | End::Fatal(_));
+        if goes_on && !self.save(session).await { End::Lost } else { end }
     }
 
-    async fn text(&mut self, shard: &Shard, raw: &str, pulse: &mut Pulse) -> Option<End> {
+    async fn text(&mut self, raw: &str, pulse: &mut Pulse) -> Option<End> {
         match frame::read(raw) {
             Frame::Hello { interval } => {
+                pulse.leaving = false;
                 pulse.beat = interval.unwrap_or(BEAT).min(self.gateway.timing.longest_beat);
             }
             Frame::Ready { resume_url, application, .. } => {
@@ -126,9 +180,6 @@ impl Watch<'_> {
                     return Some(End::Astray);
                 }
                 self.stands(pulse, "ready");
-                if !self.save(shard).await {
-                    return Some(End::Lost);
-                }
             }
             Frame::Resumed => self.stands(pulse, "resumed"),
             Frame::SessionGone => return Some(End::SessionGone),
@@ -138,6 +189,10 @@ impl Watch<'_> {
                     let taken = timeout(LONGEST, self.desk.event(event)).map(drop);
                     self.work.push(taken.boxed());
                 }
+            }
+            Frame::Reconnect => {
+                self.left(pulse).await;
+                pulse.leaving = true;
             }
             Frame::Other => {}
             Frame::Unreadable => self.unreadable(raw).await,
@@ -164,8 +219,15 @@ impl Watch<'_> {
             Some(4007 | 4009) => return Some(End::SessionGone),
             _ => {}
         }
-        let lived = pulse.stands.is_some_and(|since| since.elapsed() >= self.gateway.timing.steady);
-        if lived {
+        if !std::mem::take(&mut pulse.leaving) {
+            self.left(pulse).await;
+        }
+        None
+    }
+
+    /// A connection has ended, or is about to: the next waits if this one had not lived.
+    async fn left(&mut self, pulse: &mut Pulse) {
+        if pulse.lived(self.gateway.timing.steady) {
             self.gateway.again("closed");
         } else {
             self.failed("closed_early").await;
@@ -173,7 +235,6 @@ impl Watch<'_> {
         pulse.stands = None;
         pulse.limit = self.gateway.timing.hello;
         pulse.rest = Some(self.gate.next()).filter(|next| *next > Instant::now());
-        None
     }
 
     /// Something the library could not use; the connection stays unless it is about the connection.
@@ -193,7 +254,7 @@ impl Watch<'_> {
     }
 
     /// Counted; kept where it may be somebody's press.
-    async fn unreadable(&self, raw: &str) {
+    async fn unreadable(&mut self, raw: &str) {
         let install = self.gateway.install();
         metrics::counter!("countersign_inbound_unreadable_total", "platform" => "discord").increment(1);
         tracing::warn!(install, bytes = raw.len(), "a frame of the gateway could not be read");
@@ -203,16 +264,33 @@ impl Watch<'_> {
     }
 
     /// Keeps what is needed to go on; `false`: another replica has the lease.
-    async fn save(&mut self, shard: &Shard) -> bool {
-        let Some(now) = shard.session() else { return true };
-        let known = self.session.as_ref().filter(|known| known.id == now.id());
-        let url = shard.resume_url().or(known.map(|known| known.resume_url.as_str())).unwrap_or_default();
-        let seq = i64::try_from(now.sequence()).unwrap_or(i64::MAX);
-        let session = Session { id: now.id().to_owned(), seq, resume_url: url.to_owned() };
+    async fn save(&mut self, seen: Option<Seen>) -> bool {
+        let Some(Seen { id, seq, resume_url }) = seen else { return true };
+        let known = self.session.as_ref().filter(|known| known.id == id);
+        let resume_url =
+            resume_url.or_else(|| known.map(|known| known.resume_url.clone())).unwrap_or_default();
+        let session = Session { id, seq, resume_url };
         if self.session.as_ref() == Some(&session) {
             return true;
         }
         self.session = Some(session.clone());
         self.desk.save(Some(session)).await
     }
+}
+
+/// A session as the library has it now.
+struct Seen {
+    id: String,
+    seq: i64,
+    /// Forgotten when a connection there failed.
+    resume_url: Option<String>,
+}
+
+fn session_of(shard: &Shard) -> Option<Seen> {
+    let session = shard.session()?;
+    Some(Seen {
+        id: session.id().to_owned(),
+        seq: i64::try_from(session.sequence()).unwrap_or(i64::MAX),
+        resume_url: shard.resume_url().map(str::to_owned),
+    })
 }
