@@ -42,7 +42,8 @@ impl Bridge {
     pub(super) async fn stop_install(&self, install: &str, code: &str, needed: &str) -> JobEnd {
         let until = self.clock.now().plus(REST);
         self.directory.set_stop(install, Some(Stop { until, scope: code == "missing_scope" }));
-        let text = format!("{install} refuses our credentials ({code} {needed}); its queue is kept");
+        let why = [code, needed].join(" ");
+        let text = format!("{install} refuses our credentials ({}); its queue is kept", why.trim());
         self.alert(&chat_alert(install), &text).await;
         JobEnd::Retry { at: until, error: format!("{code} {needed}"), counted: false }
     }

@@ -250,7 +250,7 @@ pub struct State {
     pub at: Markup,
     /// Votes cast; `votes` may name fewer.
     pub voted: usize,
-    /// Once it has ended: those who approved before `by`.
+    /// Once it has ended: those who approved before `by`, and `voted` is how many.
     pub votes: Vec<Markup>,
     pub needed: u32,
 }
@@ -318,6 +318,8 @@ pub struct Foot {
     pub runtime: String,
     pub owner: Option<Markup>,
     pub approvers: Vec<String>,
+    /// So many more may answer and are not named.
+    pub more: usize,
     pub opened: Markup,
     pub short_id: String,
     pub details_url: Option<Markup>,
@@ -330,11 +332,13 @@ impl Context for Foot {
             runtime: "prod".into(),
             owner: Some(markup("<@U0DANA>".into())),
             approvers: vec!["release".into(), "owner".into()],
+            more: 0,
             opened: markup("<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>".into()),
             short_id: "deadbeef".into(),
             details_url: Some(markup("https://app.example/tasks/t1".into())),
         };
-        vec![full.clone(), Self { owner: None, approvers: vec![], details_url: None, ..full }]
+        let crowd = Self { more: 5, ..full.clone() };
+        vec![full.clone(), crowd, Self { owner: None, approvers: vec![], details_url: None, ..full }]
     }
 }
 
@@ -432,7 +436,7 @@ pub struct AlertText {
 }
 
 /// The kinds of alerts that have words of their own, and one that has none.
-const ALERTS: [&str; 13] = [
+pub(crate) const ALERTS: [&str; 20] = [
     "place",
     "chat",
     "pin",
@@ -445,6 +449,13 @@ const ALERTS: [&str; 13] = [
     "runtime",
     "answers",
     "absence",
+    "paused",
+    "inbound",
+    "other_app",
+    "people",
+    "views",
+    "home",
+    "rate",
     "another",
 ];
 

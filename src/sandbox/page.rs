@@ -57,6 +57,15 @@ pub struct Page {
     pub(super) changes: AtomicU32,
 }
 
+impl Page {
+    /// A page over two worlds that somebody else runs.
+    #[must_use]
+    pub fn over(slack: Arc<SlackWorld>, a2a: Arc<A2aWorld>, stop: CancellationToken) -> Self {
+        let agent = Arc::new(Agent::new(Arc::clone(&a2a)));
+        Self { slack, a2a, agent, stop, changes: AtomicU32::new(0) }
+    }
+}
+
 /// Serves `/`, the files under `/page/`, the state, its changes, and what the viewer does.
 pub fn router(page: Arc<Page>) -> Router {
     Router::new()

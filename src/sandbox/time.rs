@@ -1,5 +1,9 @@
 //! The stand-ins' own clock: the machine's for the demo, a hand-moved one for tests.
 
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::Response;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -51,4 +55,16 @@ impl Time {
             now.fetch_add(by_ms, Ordering::SeqCst);
         }
     }
+}
+
+/// A layer: every answer says what the stand-in's clock shows (RFC 9110 §6.6.1).
+pub(super) async fn dated(State(time): State<Time>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let now = jiff::Timestamp::from_millisecond(time.now_ms()).unwrap_or_default();
+    let printer = jiff::fmt::rfc2822::DateTimePrinter::new();
+    let date = printer.timestamp_to_rfc9110_string(&now).ok();
+    if let Some(date) = date.and_then(|date| HeaderValue::try_from(date).ok()) {
+        response.headers_mut().insert(header::DATE, date);
+    }
+    response
 }

@@ -27,7 +27,7 @@ use rstest::rstest;
 use sqlx::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -57,6 +57,7 @@ pub(crate) struct Rig {
     database: Database,
     pub(crate) file: PathBuf,
     pub(crate) address: SocketAddr,
+    pub(crate) sandbox: SocketAddr,
     pub(crate) folder: TempDir,
     child: Option<Child>,
     pub(crate) starts: u32,
@@ -126,7 +127,7 @@ impl Rig {
         );
         let file = folder.path().join("countersign.toml");
         std::fs::write(&file, text).unwrap();
-        Self { slack, a2a, database, file, address, folder, child: None, starts: 0 }
+        Self { slack, a2a, database, file, address, sandbox, folder, child: None, starts: 0 }
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -139,17 +140,24 @@ impl Rig {
     }
 
     fn start(&mut self) {
+        self.start_with(&[]);
+    }
+
+    /// The same with this in its environment too.
+    pub(crate) fn start_with(&mut self, environment: &[(&str, &Path)]) {
         self.starts += 1;
         let log = std::fs::File::options()
             .create(true)
             .append(true)
             .open(self.folder.path().join("countersign.log"))
             .unwrap();
-        let child = self.command(&["run"]).stdout(Stdio::null()).stderr(log).spawn().unwrap();
+        let mut command = self.command(&["run"]);
+        let child =
+            command.envs(environment.iter().copied()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
         self.child = Some(child);
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let mut child = self.child.take().unwrap();
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself:\n{}", self.log());
         child.kill().unwrap();

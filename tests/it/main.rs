@@ -19,6 +19,8 @@ mod judges;
 #[cfg(test)]
 mod judges_slack;
 #[cfg(test)]
+mod pictures;
+#[cfg(test)]
 mod replicas;
 #[cfg(test)]
 mod store_conformance;
@@ -50,6 +52,8 @@ mod story_streams;
 mod story_trouble;
 #[cfg(test)]
 mod story_views;
+#[cfg(test)]
+mod tls;
 #[cfg(test)]
 mod wire_a2a;
 #[cfg(test)]

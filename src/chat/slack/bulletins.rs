@@ -87,25 +87,82 @@ mod tests {
         }
     }
 
+    /// A bulletin as text: the notification, and below it what is posted.
+    fn reads(says: &Bulletin) -> String {
+        let drawn = draw(&Templates::load("en", None).unwrap(), says);
+        let blocks = drawn.body.as_array().unwrap().iter();
+        let blocks: Vec<_> = blocks.map(|block| block["text"]["text"].as_str().unwrap().to_owned()).collect();
+        format!("{}\n| {}", drawn.text, blocks.join("\n| "))
+    }
+
     #[test]
     fn how_bulletins_read() {
-        let templates = Templates::load("en", None).unwrap();
-        let text = |says| draw(&templates, &says).text;
         let since = Millis(1_796_000_000_000);
-        let alert = |over| Bulletin::Alert {
-            key: "place:slack:acme:#releases".into(),
-            text: "slack:acme:#releases (C0RELEASES) takes no card: is_archived".into(),
-            since,
-            over,
-        };
-        assert!(
-            text(Bulletin::Waiting { count: 1 })
-                .starts_with("One more request waits for room in this channel.")
-        );
-        assert!(text(Bulletin::Waiting { count: 12 }).starts_with("12 more requests wait for room"));
-        let about = "A place takes no cards (slack:acme:#releases)";
-        let detail = "slack:acme:#releases (C0RELEASES) takes no card: is_archived";
-        assert_eq!(text(alert(None)), format!("Alert: {about}: {detail}"));
-        assert_eq!(text(alert(Some(since))), format!("Over: {about}"));
+        let alert =
+            |key: &str, text: &str, over| Bulletin::Alert { key: key.into(), text: text.into(), since, over };
+        let place = "slack:acme:#releases (C0RELEASES) takes no card: is_archived";
+        let all = [
+            Bulletin::Waiting { count: 1 },
+            Bulletin::Waiting { count: 12 },
+            alert("place:slack:acme:#releases", place, None),
+            alert("place:slack:acme:#releases", place, Some(Millis(1_796_000_600_000))),
+            // What means something to the program only is left out.
+            alert("card:0190", "the last card of interaction deadbeef was deleted in slack:acme:#ops", None),
+            alert("paused:*", "answers to every runtime are paused by operators", None),
+            alert("not_installed", "somebody pressed <!here>", None),
+        ];
+        insta::assert_snapshot!(all.each_ref().map(reads).join("\n"), @r"
+        One more request waits for room in this channel. The oldest comes as soon as one above is answered. `/countersign open` lists what waits for you.
+        | One more request waits for room in this channel. The oldest comes as soon as one above is answered. `/countersign open` lists what waits for you.
+        12 more requests wait for room in this channel. The oldest comes as soon as one above is answered. `/countersign open` lists what waits for you.
+        | 12 more requests wait for room in this channel. The oldest comes as soon as one above is answered. `/countersign open` lists what waits for you.
+        Alert: A place takes no cards (slack:acme:#releases): slack:acme:#releases (C0RELEASES) takes no card: is_archived
+        | *Alert:* A place takes no cards · since <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>
+        | slack:acme:#releases (C0RELEASES) takes no card: is_archived
+        Over: A place takes no cards (slack:acme:#releases)
+        | *Over:* A place takes no cards · since <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC> · over <!date^1796000600^{date_short_pretty} {time}|2026-11-30 01:03 UTC>
+        | slack:acme:#releases (C0RELEASES) takes no card: is_archived
+        Alert: A request is shown nowhere: the last card of interaction deadbeef was deleted in slack:acme:#ops
+        | *Alert:* A request is shown nowhere · since <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>
+        | the last card of interaction deadbeef was deleted in slack:acme:#ops
+        Alert: Answers are paused: answers to every runtime are paused by operators
+        | *Alert:* Answers are paused · since <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>
+        | answers to every runtime are paused by operators
+        Alert: Somebody pressed where Countersign is not installed: somebody pressed &lt;!here&gt;
+        | *Alert:* Somebody pressed where Countersign is not installed · since <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>
+        | somebody pressed <!here>
+        ");
+    }
+
+    #[test]
+    fn every_kind_of_alert_says_what_it_is() {
+        let since = Millis(1_796_000_000_000);
+        let said = crate::render::slack::ALERTS.map(|kind| {
+            let alert =
+                Bulletin::Alert { key: format!("{kind}:acme"), text: String::new(), since, over: None };
+            reads(&alert).lines().next().unwrap().to_owned()
+        });
+        insta::assert_snapshot!(said.join("\n"), @r"
+        Alert: A place takes no cards (acme)
+        Alert: Slack refuses our credentials (acme)
+        Alert: A channel's name means another channel now (acme)
+        Alert: A request is shown nowhere
+        Alert: Cards cannot be brought up to date (acme)
+        Alert: A user group cannot be read (acme)
+        Alert: A request matches no route (acme)
+        Alert: A delivery could not be read (acme)
+        Alert: Somebody pressed where Countersign is not installed (acme)
+        Alert: A runtime is in trouble (acme)
+        Alert: Answers wait for you (acme)
+        Alert: Requests are missing from a runtime (acme)
+        Alert: Answers are paused (acme)
+        Alert: Clicks may not arrive (acme)
+        Alert: A delivery names another app (acme)
+        Alert: Accounts cannot be read (acme)
+        Alert: Forms and whole texts cannot be opened (acme)
+        Alert: The app's Home is switched off (acme)
+        Alert: Slack drops events (acme)
+        Alert: Something needs you (acme)
+        ");
     }
 }

@@ -2,6 +2,7 @@ use super::super::rules;
 use super::*;
 use crate::domain::clock::Millis;
 use crate::domain::interaction::{Outcome, Why};
+use crate::render::slack::CommandAnswer;
 use crate::sandbox::slack::validate;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -62,6 +63,12 @@ fn refusals_say_what_to_do_next() {
         Notice::AlreadyEnded { outcome: Outcome::Canceled, by: None, at: AT },
         Notice::AlreadyEnded { outcome: Outcome::Elsewhere, by: None, at: AT },
         Notice::AlreadyEnded { outcome: Outcome::Gone, by: None, at: AT },
+        Notice::AlreadyEnded { outcome: Outcome::Denied, by: Some(dana()), at: AT },
+        Notice::AlreadyEnded { outcome: Outcome::Answered, by: Some(dana()), at: AT },
+        Notice::AlreadyEnded { outcome: Outcome::Connected, by: Some(dana()), at: AT },
+        Notice::AlreadyEnded { outcome: Outcome::Declined, by: Some(dana()), at: AT },
+        Notice::AlreadyEnded { outcome: Outcome::Failed, by: None, at: AT },
+        Notice::AlreadyEnded { outcome: Outcome::Elsewhere, by: Some(kim()), at: AT },
         Notice::BeingAnswered { by: dana() },
         Notice::Unlinked { user: "slack:acme:U0SAM".into() },
         Notice::Unfit { what: Unfit::Guest },
@@ -75,6 +82,10 @@ fn refusals_say_what_to_do_next() {
         Notice::SelfApproval,
         Notice::CouldNotCheck,
         Notice::MustView,
+        Notice::NeedsReason,
+        Notice::Outdated,
+        Notice::PressAgain,
+        Notice::OpensLater,
         Notice::UnknownControl,
         Notice::NotInstalled,
         Notice::StillTrying,
@@ -86,6 +97,12 @@ fn refusals_say_what_to_do_next() {
     This was already canceled (<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>). Nothing was sent for you.
     This was already answered elsewhere (<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>). Nothing was sent for you.
     This is gone: the runtime no longer has it (<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>). Nothing was sent for you.
+    This was already denied by <@U0DANA> (<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>). Nothing was sent for you.
+    This was already answered by <@U0DANA> (<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>). Nothing was sent for you.
+    This was already connected by <@U0DANA> (<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>). Nothing was sent for you.
+    This was already declined by <@U0DANA> (<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>). Nothing was sent for you.
+    The task has already failed (<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>). Nothing was sent for you.
+    This was already answered elsewhere by `kim[@]example[.]com` (<!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC>). Nothing was sent for you.
     <@U0DANA> has already answered, and that answer is being delivered. Nothing was sent for you.
     Nothing was sent: Countersign does not know who you are to the runtime. Ask an operator to link your account `slack:acme:U0SAM` to you, then press again.
     Guests cannot answer here. Ask a full member of this workspace.
@@ -99,6 +116,10 @@ fn refusals_say_what_to_do_next() {
     The agent works for you, and here its owner may not answer. Ask another approver.
     It could not be checked whether you may answer, so nothing was sent. Press again in a minute.
     This card does not show everything, so nothing was sent. Open Show all first, to its last page; then Approve works for you. Deny works without it.
+    A denial needs a reason here, so nothing was sent. Use Deny with reason… on the card.
+    This card was drawn before the rules for it changed, so nothing was sent. Approve asks once more now: press it on the card as it is drawn anew.
+    It could not be opened in time. If no window is there, press the button again; the other buttons work as before.
+    Slack limits how often windows may be opened just now. Press the button again in a minute; the other buttons work as before.
     This button is no longer known, so nothing was sent. Look for a newer message.
     Countersign is not installed here, so nothing was sent. Ask your operators.
     Your answer is kept. The runtime does not answer yet; it is tried again until it is delivered or ends otherwise.
@@ -113,7 +134,7 @@ fn every_reason_of_the_state_machine_has_its_own_words() {
         whys().into_iter().map(|why| said(&Notice::Refused { why, by: Some(dana()) })).collect();
     assert_eq!(refused.iter().collect::<BTreeSet<_>>().len(), refused.len());
     insta::assert_snapshot!(refused.join("\n"), @r"
-    It had already ended, so nothing was sent for you.
+    The request had already ended, so nothing was sent for you.
     <@U0DANA> has already answered, and that answer is being delivered. Nothing was sent for you.
     Your answer is already recorded.
     The request has changed since this card was drawn, so your answer does not count. Read the new card and decide again.
@@ -129,9 +150,76 @@ fn every_reason_of_the_state_machine_has_its_own_words() {
     The runtime could not read your answer, so it does not count. Your operators have been told.
     Nothing was sent: this runtime cannot be told who you are. Ask your operators.
     ");
-    for why in whys() {
-        assert!(said(&Notice::VoteVoided { why }).starts_with("Your vote does not count any more. "));
-    }
+    let voided = whys().into_iter().map(|why| said(&Notice::VoteVoided { why }));
+    let voided: Vec<String> =
+        voided.map(|said| said.replace("Your vote does not count any more. ", "")).collect();
+    insta::assert_snapshot!(voided.join("\n"), @r"
+    The request has ended.
+    Somebody else has already answered, and that answer is being delivered. Nothing was sent for you.
+    Your answer is already recorded.
+    The request has changed. Read the new card and decide again.
+    You have no vote here to take back.
+    The earlier votes could not be checked just now, so nothing was counted. Press again in a moment.
+    You have lost the right to answer this. Ask your operators.
+    Your answer could not be delivered in time, so it does not count. Press again if it is still needed.
+    Your answer was not taken: the runtime lets only the person the agent works for answer. Ask that person.
+    Your answer was not taken: the runtime does not accept you as somebody who may answer. Ask your operators.
+    The runtime did not take your answer and still waits. Press again.
+    The runtime ended the request before the delivery of your answer could be confirmed. The card shows how it ended.
+    The runtime took your answer, but goes on showing the request as open. Press again.
+    The runtime could not read your answer, so it does not count. Your operators have been told.
+    Nothing was sent: this runtime cannot be told who you are. Ask your operators.
+    ");
+    insta::assert_snapshot!(said(&Notice::Refused { why: Why::BeingAnswered, by: None }), @"Somebody else has already answered, and that answer is being delivered. Nothing was sent for you.");
+}
+
+/// What a person had typed is given back below, as it was.
+#[test]
+fn typed_words_are_given_back() {
+    let notice = Notice::CouldNotCheck.with_words(Some("not on a *Friday*,\nask <!here> again"));
+    said(&notice);
+    let (text, blocks) = draw(&Templates::load("en", None).unwrap(), &notice);
+    insta::assert_snapshot!(text, @"It could not be checked whether you may answer, so nothing was sent. Press again in a minute. What you typed was not sent:");
+    insta::assert_json_snapshot!(blocks, @r#"
+    [
+      {
+        "text": {
+          "text": "It could not be checked whether you may answer, so nothing was sent. Press again in a minute. What you typed was not sent:",
+          "type": "mrkdwn",
+          "verbatim": true
+        },
+        "type": "section"
+      },
+      {
+        "elements": [
+          {
+            "elements": [
+              {
+                "text": "not on a *Friday*,\nask <!here> again",
+                "type": "text"
+              }
+            ],
+            "type": "rich_text_preformatted"
+          }
+        ],
+        "type": "rich_text"
+      }
+    ]
+    "#);
+}
+
+#[test]
+fn answers_to_commands() {
+    let templates = Templates::load("en", None).unwrap();
+    let all = ["help", "not_known", "unlink", "not_installed", "later"];
+    let all = all.map(|answer| templates.render(&CommandAnswer { answer }));
+    insta::assert_snapshot!(all.join("\n"), @r"
+    `/countersign open` lists what waits for you, the oldest first. `/countersign unlink` says how your link is ended. Open requests are answered with the buttons of their messages.
+    Countersign knows `/countersign open`, `/countersign unlink` and `/countersign help`.
+    Your link is kept by operators in the configuration. Ask one of them to remove it.
+    Countersign is not installed here. Ask your operators.
+    One moment: the answer follows here.
+    ");
 }
 
 /// Slack case 53: "not allowed" and "could not be checked" are different texts.

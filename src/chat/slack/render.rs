@@ -286,6 +286,7 @@ impl Pen<'_> {
                 state.decision = chosen(decision);
             }
             Status::Ended { outcome, rejected, by, voters, elsewhere_by, elsewhere_what, at, .. } => {
+                state.voted = voters.len();
                 state.votes = voters.iter().take(NAMED).map(person).collect();
                 state.by = by.as_ref().map(person).or_else(|| elsewhere_by.as_deref().map(name));
                 state.rejected = *rejected;
@@ -314,6 +315,7 @@ impl Pen<'_> {
             runtime: named(&self.card.runtime),
             owner: self.card.owner.as_ref().map(person),
             approvers: self.card.approvers.iter().take(NAMED).map(named).collect(),
+            more: self.card.approvers.len().saturating_sub(NAMED),
             opened: moment(self.card.opened),
             short_id: named(&self.card.short_id).replace('`', "\u{2cb}"),
             details_url: self.card.details_url.as_deref().and_then(address),

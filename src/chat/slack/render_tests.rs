@@ -14,6 +14,8 @@ use uuid::Uuid;
 mod asks;
 #[path = "render_tests/limits.rs"]
 mod limits;
+#[path = "render_tests/states.rs"]
+mod states;
 
 static WORDS: LazyLock<Templates> = LazyLock::new(|| Templates::load("en", None).unwrap());
 

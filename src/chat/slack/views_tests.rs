@@ -201,19 +201,192 @@ fn foreign_text_is_neutralised_as_on_the_card() {
     assert!(!form.to_string().contains("https://evil.test"), "{form}");
 }
 
+/// A view as text: its frame, then one line per block.
+fn read(view: &Value) -> String {
+    let word = |of: &Value| of["text"].as_str().unwrap_or("-").to_owned();
+    let mut lines =
+        vec![format!("({} | {} | {})", word(&view["title"]), word(&view["submit"]), word(&view["close"]))];
+    for block in view["blocks"].as_array().unwrap() {
+        let mut line = match block["type"].as_str().unwrap() {
+            "actions" => {
+                let all = block["elements"].as_array().unwrap().iter();
+                all.map(|one| format!("[{}]", word(&one["text"]))).collect::<Vec<_>>().join(" ")
+            }
+            "rich_text" => {
+                let all = block["elements"].as_array().unwrap().iter();
+                all.map(|one| word(&one["elements"][0])).collect::<Vec<_>>().join(" | ")
+            }
+            _ => word(&block["text"]),
+        };
+        let length = line.chars().count();
+        if length > 300 {
+            let start: String = line.chars().take(20).collect();
+            line = format!("{start}… ({length} characters)");
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn how_pages_read() {
+    let pages =
+        all_pages(&card("pager / close_incident", &"word ".repeat(15_000), &[("tool", "close_incident")]));
+    insta::assert_snapshot!(pages.iter().map(read).collect::<Vec<_>>().join("\n\n"), @r"
+    (The whole request | - | Close)
+    pager / close_incident
+    Agent: Release agent
+    Tool: close_incident
+    Agent says | word wo… (2903 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    Page 1 of 3. Approve works for you once you have opened the last page.
+    [Next]
+
+    (The whole request | - | Close)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    Page 2 of 3. Approve works for you once you have opened the last page.
+    [Previous] [Next]
+
+    (The whole request | - | Close)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2890 characters)
+    word word word word … (2750 characters)
+    Page 3 of 3. This is the end. Approve works for you now.
+    [Previous]
+    ");
+    // One page, of something that has no gate, for a person without anything to do.
+    let page = Page { at: 1, of: 1, previous: None, next: None, unlocks: false };
+    let mut shown = card("", "", &[("command", "rm -r <build>\nTool: forged")]);
+    shown.agent = String::new();
+    insta::assert_snapshot!(read(&view(shown, Content::ShowAll(page))), @r"
+    (The whole request | - | Close)
+    Command: 
+    │ rm -r <build>
+    │ Tool: forged
+    Agent says: (no text given)
+    Page 1 of 1. This is the end.
+    ");
+}
+
+#[test]
+fn a_page_as_sent() {
+    let pages = all_pages(&card("t", "p", &[]));
+    insta::assert_json_snapshot!(pages[0], @r#"
+    {
+      "blocks": [
+        {
+          "block_id": "cs:01900000-0000-7000-8000-000000000001:3:p1:0",
+          "text": {
+            "emoji": false,
+            "text": "t\nAgent: Release agent",
+            "type": "plain_text"
+          },
+          "type": "section"
+        },
+        {
+          "block_id": "cs:01900000-0000-7000-8000-000000000001:3:p1:1",
+          "elements": [
+            {
+              "elements": [
+                {
+                  "style": {
+                    "bold": true
+                  },
+                  "text": "Agent says",
+                  "type": "text"
+                }
+              ],
+              "type": "rich_text_section"
+            },
+            {
+              "elements": [
+                {
+                  "text": "p",
+                  "type": "text"
+                }
+              ],
+              "type": "rich_text_preformatted"
+            }
+          ],
+          "type": "rich_text"
+        },
+        {
+          "block_id": "cs:01900000-0000-7000-8000-000000000001:3:p1:2",
+          "text": {
+            "emoji": false,
+            "text": "Page 1 of 1. This is the end. Approve works for you now.",
+            "type": "plain_text"
+          },
+          "type": "section"
+        }
+      ],
+      "callback_id": "cs.show_all",
+      "close": {
+        "emoji": false,
+        "text": "Close",
+        "type": "plain_text"
+      },
+      "title": {
+        "emoji": false,
+        "text": "The whole request",
+        "type": "plain_text"
+      },
+      "type": "modal"
+    }
+    "#);
+}
+
+#[test]
+fn a_form_about_nothing() {
+    let mut nothing = card("", "", &[]);
+    nothing.agent = String::new();
+    insta::assert_snapshot!(read(&view(nothing, Content::DenyReason { token: "o_1".into() })), @r"
+    (Deny with reason | Deny | Cancel)
+    You are about to deny this request.
+    -
+    ");
+}
+
 #[test]
 fn in_the_place_of_a_page_stands_why_there_is_none() {
     let told = Content::Told(Notice::Refused { why: Why::Changed, by: None });
-    let drawn = view(card("t", "p", &[]), told);
-    assert!(drawn["blocks"][0]["text"]["text"].as_str().unwrap().contains("has changed"), "{drawn}");
+    insta::assert_snapshot!(read(&view(card("t", "p", &[]), told)), @r"
+    (No longer here | - | Close)
+    The request has changed since this card was drawn, so your answer does not count. Read the new card and decide again.
+    ");
 }
 
 /// The answer to a blank field stays at that field.
 #[test]
 fn a_blank_reason_is_said_so_at_the_field() {
-    let answer = blank_reason(&WORDS, "cs:1:3:in:1");
-    assert_eq!(answer["response_action"], "errors");
-    assert!(answer["errors"]["cs:1:3:in:1"].as_str().unwrap().contains("reason"));
+    insta::assert_json_snapshot!(blank_reason(&WORDS, "cs:1:3:in:1"), @r#"
+    {
+      "errors": {
+        "cs:1:3:in:1": "Write a reason, or close this form and decide with the buttons of the card."
+      },
+      "response_action": "errors"
+    }
+    "#);
 }
 
 /// Large and nasty texts of up to a few hundred thousand characters.

@@ -70,12 +70,108 @@ fn a_list_reads_well() {
     assert_eq!(button["action_id"], "cs.open");
 }
 
+/// A list as it is published on a Home, its compact form, and one that is longer than what is looked through.
+#[test]
+fn a_home_as_sent() {
+    let list = List { items: vec![item("ci / deploy")], ..List::default() };
+    let drawn = draw_it(What::Listed(list), vec![]);
+    insta::assert_json_snapshot!(drawn.body, @r#"
+    [
+      {
+        "text": {
+          "text": "*1 request waits for you*",
+          "type": "mrkdwn",
+          "verbatim": true
+        },
+        "type": "section"
+      },
+      {
+        "accessory": {
+          "action_id": "cs.open",
+          "text": {
+            "emoji": false,
+            "text": "Open",
+            "type": "plain_text"
+          },
+          "type": "button",
+          "url": "https://acme.slack.com/archives/C0OPS/p1796000000000100"
+        },
+        "text": {
+          "emoji": false,
+          "text": "Approval needed: release\nci / deploy",
+          "type": "plain_text"
+        },
+        "type": "section"
+      },
+      {
+        "elements": [
+          {
+            "text": "`prod` · opened <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC> · <#C0OPS> · `deadbeef`",
+            "type": "mrkdwn",
+            "verbatim": true
+          }
+        ],
+        "type": "context"
+      }
+    ]
+    "#);
+    insta::assert_json_snapshot!(drawn.compact, @r#"
+    [
+      {
+        "text": {
+          "text": "*1 request waits for you*",
+          "type": "mrkdwn",
+          "verbatim": true
+        },
+        "type": "section"
+      },
+      {
+        "text": {
+          "emoji": false,
+          "text": "Approval needed: release\nci / deploy",
+          "type": "plain_text"
+        },
+        "type": "section"
+      },
+      {
+        "elements": [
+          {
+            "text": "`prod` · opened <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC> · <#C0OPS> · `deadbeef`",
+            "type": "mrkdwn",
+            "verbatim": true
+          }
+        ],
+        "type": "context"
+      }
+    ]
+    "#);
+    let other = |kind, title: &str| Item { kind, agent: String::new(), channel: None, ..item(title) };
+    let items = vec![other(Kind::Question, "Which region?"), other(Kind::Connection, "")];
+    let drawn = draw_it(What::Listed(List { items, more: 19, unchecked: 2, beyond: true }), vec![]);
+    insta::assert_snapshot!(text_of(&drawn), @r"
+    *At least 21 requests wait for you*
+    The oldest are listed; at least 19 more are newer. Answer some of these and look again.
+    For 2 more it could not be checked whether you may answer.
+    Open
+    Question
+    Which region?
+    `prod` · opened <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC> · `deadbeef`
+    Open
+    Connection requested
+    `prod` · opened <!date^1796000000^{date_short_pretty} {time}|2026-11-30 00:53 UTC> · `deadbeef`
+    ");
+}
+
 /// Slack case 57: whoever cannot answer is told so, and what to do.
 #[test]
 fn who_cannot_answer_is_told_so() {
     let lines = [
         What::Unfit { what: Unfit::Guest },
         What::Unfit { what: Unfit::Stranger },
+        What::Unfit { what: Unfit::Bot },
+        What::Unfit { what: Unfit::Deactivated },
+        What::Unfit { what: Unfit::Invited },
+        What::Unfit { what: Unfit::Nobody },
         What::Unlinked { user: "slack:acme:U0SAM`".into() },
         What::CouldNotCheck,
         What::Listed(List::default()),
@@ -85,6 +181,10 @@ fn who_cannot_answer_is_told_so() {
     insta::assert_snapshot!(lines.join("\n"), @r"
     Guests cannot answer here, so nothing is listed. Ask a full member of this workspace.
     People from other organizations cannot answer here, so nothing is listed. Ask a member of this workspace.
+    Bots and workflows cannot answer, so nothing is listed.
+    Deactivated accounts cannot answer, so nothing is listed.
+    Accept your invitation to this workspace first, then look again.
+    Slack does not say who you are, so nothing is listed.
     Countersign does not know who you are to the runtimes, so nothing is listed. Ask an operator to link your account `slack:acme:U0SAMˋ` to you.
     It could not be checked who you are, so nothing is listed. Look again in a minute.
     Nothing waits for you.

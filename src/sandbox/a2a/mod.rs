@@ -68,11 +68,13 @@ const BODY_LIMIT: usize = 1024 * 1024;
 /// The stand-in: `/a2a/{agent}` (JSON-RPC), `/a2a/{agent}/rest/…` (HTTP+JSON), the card below it, and
 /// `/a2a/control/…`.
 pub fn router(world: Arc<A2aWorld>) -> Router {
+    let dated = axum::middleware::from_fn_with_state(world.time().clone(), super::time::dated);
     Router::new()
         .route("/a2a/{agent}", post(rpc::post))
         .route("/a2a/{agent}/rest/{*path}", any(rest::any))
         .route("/a2a/{agent}/.well-known/agent-card.json", get(card::get))
         .nest("/a2a/control", control::router())
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .layer(dated)
         .with_state(world)
 }

@@ -22,6 +22,7 @@ pub(super) fn seen_by(page: &Page, user: &str) -> Option<Value> {
         page.slack.users().iter().map(|one| (one.id.clone(), one.shown().into())).collect();
     let people: Vec<Value> = PEOPLE
         .iter()
+        .filter(|one| names.contains_key(one.user))
         .map(|one| json!({"id": one.user, "name": names.get(one.user), "subject": one.subject, "about": one.about}))
         .collect();
     let mut channels = page.slack.channels();

@@ -54,5 +54,7 @@ use std::sync::Arc;
 /// Serves `/slack/api/{method}`, `/slack/response/{id}`, `/slack/link/` and `/slack/control/…`. The app's
 /// `api_url` is `{root}/slack/api`; tell the world its root with [`SlackWorld::set_base_url`].
 pub fn router(world: Arc<SlackWorld>) -> axum::Router {
-    api::routes().merge(response::routes()).merge(socket::routes()).merge(control::routes()).with_state(world)
+    let dated = axum::middleware::from_fn_with_state(world.time().clone(), super::time::dated);
+    let routes = api::routes().merge(response::routes()).merge(socket::routes()).merge(control::routes());
+    routes.layer(dated).with_state(world)
 }

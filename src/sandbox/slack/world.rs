@@ -58,6 +58,8 @@ pub(super) struct State {
     /// App-level tokens and their scopes.
     pub(super) app_tokens: BTreeMap<String, BTreeSet<String>>,
     pub(super) sockets: Sockets,
+    /// Where sockets lead when not to the root address.
+    pub(super) socket_url: Option<String>,
     pub(super) messages: BTreeMap<String, BTreeMap<String, Message>>,
     pub(super) ephemerals: Vec<Ephemeral>,
     pub(super) views: BTreeMap<String, View>,
@@ -207,6 +209,7 @@ impl SlackWorld {
                 installs: BTreeMap::new(),
                 app_tokens: BTreeMap::new(),
                 sockets: Sockets::default(),
+                socket_url: None,
                 messages: BTreeMap::new(),
                 ephemerals: Vec::new(),
                 views: BTreeMap::new(),
@@ -298,6 +301,12 @@ impl SlackWorld {
     /// This server's own root address (`http://127.0.0.1:PORT`), for `response_url`.
     pub fn set_base_url(&self, base_url: &str) {
         self.change(|state| state.base_url = base_url.trim_end_matches('/').into());
+    }
+
+    /// Where sockets lead instead (`wss://localhost:PORT`): what stands there passes everything on to the root
+    /// address.
+    pub fn set_socket_url(&self, socket_url: &str) {
+        self.change(|state| state.socket_url = Some(socket_url.trim_end_matches('/').into()));
     }
 
     /// The app's address: deliveries go to `{app}/slack/{interactivity,commands,events}`.

@@ -201,6 +201,27 @@ impl BoltApp {
     }
 }
 
+/// A TLS door of Node.js (`tls_door.mjs`): what arrives goes on, decrypted, to a port of this machine.
+#[derive(Debug)]
+pub(crate) struct TlsDoor {
+    judge: Judge,
+    pub(crate) port: u16,
+}
+
+impl TlsDoor {
+    pub(crate) fn open(key: &Path, certificate: &Path, behind: u16) -> Self {
+        let mut judge = Judge::start(node("tls_door.mjs").args([key, certificate]).arg(behind.to_string()));
+        let ready = judge.line();
+        let port = ready.trim_end().strip_prefix("ready ").and_then(|port| port.parse().ok());
+        Self { judge, port: port.unwrap_or_else(|| panic!("the door said {ready:?}")) }
+    }
+
+    /// How many came in, and how many were turned away or went before they had.
+    pub(crate) fn counts(&mut self) -> (u64, u64) {
+        serde_json::from_value(self.judge.ask(&"counts".into())).unwrap()
+    }
+}
+
 /// The Slack of `emulate`; what is in it stands in `emulate.mjs`.
 #[derive(Debug)]
 pub(crate) struct Emulate {

@@ -73,7 +73,7 @@ pub(in crate::sandbox::slack) fn connections_open(
         return refused("forbidden_team");
     }
     let ticket = format!("{:08x}-{:016x}", state.serial(), now_ms.unsigned_abs().wrapping_mul(0x9e37_79b9));
-    let base = state.base_url.replacen("http", "ws", 1);
+    let base = state.socket_url.clone().unwrap_or_else(|| state.base_url.replacen("http", "ws", 1));
     let url = format!("{base}/slack/link/?ticket={ticket}&app_id={app}");
     state.sockets.tickets.insert(ticket, now_ms);
     Reply { body: json!({"ok": true, "url": url}), ..refused("") }
