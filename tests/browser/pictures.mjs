@@ -18,7 +18,9 @@ const WIDTH = 360;
 
 const browser = await open();
 try {
-  for (const step of JSON.parse(given)) await take(step);
+  const faults = [];
+  for (const step of JSON.parse(given)) await take(step).catch((error) => faults.push(`${step.name}: ${error.message}`));
+  assert.deepEqual(faults, []);
   console.log('pictures taken');
 } finally {
   await browser.close();
@@ -50,7 +52,7 @@ async function take({ name, as, place, shows, within = 'message', says, typed })
   if (says) await seen.getByText(says).first().waitFor();
   await seen.evaluate((node) => node.scrollIntoView({ block: 'start' }));
 
-  assert.deepEqual(await page.evaluate(wrong), [], name);
+  const found = await page.evaluate(wrong);
   // Tall ones in one piece, the rest as the screen shows it.
   const { height } = await seen.boundingBox();
   const whole = within !== 'dialog' && height > 560;
@@ -58,7 +60,7 @@ async function take({ name, as, place, shows, within = 'message', says, typed })
   if (whole) await page.setViewportSize({ width: WIDTH, height: Math.ceil(height) + 260 });
   await seen.evaluate((node) => node.scrollIntoView({ block: 'start' }));
   await page.screenshot({ path });
-  assert.deepEqual(complaints, [], name);
+  assert.deepEqual([...found, ...complaints], [], path);
   console.log(`${name}: ${path}`);
   await page.context().close();
 }

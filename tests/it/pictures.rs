@@ -133,10 +133,7 @@ async fn what_people_see_most() {
     story.presses("U0DANA", &card, "Approve").await;
     story.presses("U0KIM", &card, "Approve").await;
     story.settles().await;
-    looks.push(with(
-        look("approved-by-two", "Dana Lee", "releases", "Approved"),
-        json!({"shows": "Kim Ito and"}),
-    ));
+    looks.push(look("approved-by-two", "Dana Lee", "releases", "@Dana Lee and @Kim Ito"));
 
     bridge.pause("prod").await.unwrap();
     let (_, card) = story.wants(deploy("Deploy web 2.4.3 to all servers?")).await;
@@ -145,25 +142,21 @@ async fn what_people_see_most() {
     looks.push(look("paused", "Kim Ito", "releases", "Deploy web 2.4.3"));
 
     // Open ones.
-    let asked = "Deploy web 2.5.0 to the canary servers?\n\
+    let canary = "Deploy web 2.5.0 to the canary servers?\n\
          All 1,284 tests passed; staging has been healthy for 30 minutes.";
-    let (_, card) = story.wants(deploy(asked).reason("Planned release")).await;
+    let (_, card) = story.wants(deploy(canary).reason("Planned release")).await;
     looks.push(look("asked", "Kim Ito", "releases", "Deploy web 2.5.0"));
     story.presses("U0SAM", &card, "Approve").await;
     story.presses("U0GUEST", &card, "Approve").await;
     story.settles().await;
     looks.push(look("refused", "Sam Ortiz", "releases", "Only visible to you"));
     looks.push(look("refused-guest", "Gia Guest", "releases", "Only visible to you"));
-    story.opens("U0DANA", &card, "Deny with reason…").await;
-    let dialog = json!({"within": "dialog"});
-    looks.push(with(look("deny", "Dana Lee", "releases", "You are about to deny"), dialog.clone()));
-    let blank = json!({"within": "dialog", "typed": "   ", "says": "Write a reason"});
-    looks.push(with(look("deny-error", "Dana Lee", "releases", "You are about to deny"), blank));
+    let asked = card;
 
     let (_, card) = story.wants(wipe).await;
     story.presses("U0DANA", &card, "Approve").await;
     story.settles().await;
-    looks.push(with(look("one-of-two", "Kim Ito", "releases", "1 of 2"), json!({})));
+    looks.push(look("one-of-two", "Kim Ito", "releases", "1 of 2"));
 
     let (_, _) = story.wants(deploy(HOSTILE).reason("<!here> *see* https://evil.test")).await;
     looks.push(look("hostile", "Dana Lee", "releases", "gnp.exe"));
@@ -171,8 +164,7 @@ async fn what_people_see_most() {
     let log = "Migration 0042 adds an index to orders (1,284,000 rows) and is done online.\n".repeat(600);
     let (_, card) = story.wants(deploy(&format!("Run these migrations?\n\n{log}"))).await;
     looks.push(look("cut", "Kim Ito", "releases", "Run these migrations?"));
-    story.opens("U0KIM", &card, "Show all").await;
-    looks.push(with(look("show-all", "Kim Ito", "releases", "The whole request"), dialog));
+    let long = card;
 
     // A crowd in a small channel, what waits for Dana, and what operators are told.
     for n in 1..=10 {
@@ -201,5 +193,19 @@ async fn what_people_see_most() {
     story.slack.command("U0KIM", RELEASES, "/countersign", "open").await.unwrap();
     looks.push(look("open", "Kim Ito", "releases", "wait for you"));
 
+    pictures(&story, &looks).await;
+
+    // What is in front of a person covers the rest, so it comes last.
+    story.opens("U0DANA", &asked, "Deny with reason…").await;
+    story.opens("U0KIM", &long, "Show all").await;
+    let front = |name: &str, who: &str, shows: &str, more: Value| {
+        with(with(look(name, who, "releases", shows), json!({"within": "dialog"})), more)
+    };
+    let blank = json!({"typed": "   ", "says": "Write a reason"});
+    let looks = [
+        front("deny", "Dana Lee", "You are about to deny", json!({})),
+        front("deny-error", "Dana Lee", "You are about to deny", blank),
+        front("show-all", "Kim Ito", "The whole request", json!({})),
+    ];
     pictures(&story, &looks).await;
 }

@@ -85,7 +85,7 @@ async fn sockets_go_through_tls() {
     let delivery = rig.slack.press("U0DANA", RELEASES, &card.ts, "Approve").await.unwrap();
     assert!(delivery.acked(), "{delivery:?}");
     until("no buttons", &|slack| slack.buttons(RELEASES, &card.ts).is_empty()).await;
-    until("the end", &|slack| slack.reads(RELEASES, &card.ts).contains("*Approved*")).await;
+    until("the end", &|slack| slack.reads(RELEASES, &card.ts).contains("Approved by")).await;
     let asked = rig.a2a.interaction(&ask.interaction_id).unwrap();
     assert_ne!(asked.phase, Phase::Open);
     assert_eq!(asked.answers[0].approved_by, DANA);

@@ -9,9 +9,13 @@ use super::scopes::{self, Loss};
 use crate::bridge::ports::{ChatError, Finding, clock};
 use crate::domain::place::Target;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Slack refuses our signature check's five minutes from either side; a minute is kept in hand.
 const CLOCK_MS: i64 = 240_000;
+/// A place is looked at when it is its turn: so long a turn, so many times.
+const PATIENCE: Duration = Duration::from_secs(10);
+const TURNS: usize = 5;
 
 impl Slack {
     pub(super) async fn look_at_install(&self) -> Vec<Finding> {
@@ -54,32 +58,46 @@ impl Slack {
         findings
     }
 
+    /// Waits for its turn where Slack takes only so many questions a minute.
     pub(super) async fn look_at_place(&self, target: &Target) -> Vec<Finding> {
+        for _ in 0..TURNS {
+            match self.look_once(target).await {
+                Err(ChatError::Paced { after }) if after <= PATIENCE => tokio::time::sleep(after).await,
+                Err(error) => return vec![unread(&error)],
+                Ok(findings) => return findings,
+            }
+        }
+        vec![unread(&ChatError::Paced { after: PATIENCE })]
+    }
+
+    async fn look_once(&self, target: &Target) -> Result<Vec<Finding>, ChatError> {
         let channel = match self.resolve_target(target).await {
             Ok(channel) => channel,
+            Err(error @ ChatError::Paced { .. }) => return Err(error),
+            Err(ChatError::Place { code }) if code == "channel_name_unknown" => {
+                return Ok(vec![Finding::error(
+                    "no channel has this name (archived ones and private ones without the app are not seen)",
+                    "mend the name, or invite the app there",
+                )]);
+            }
             Err(error) => {
-                return vec![Finding::error(error.to_string(), "invite the app there, or mend the name")];
+                return Ok(vec![Finding::error(error.to_string(), "invite the app there, or mend the name")]);
             }
         };
         let answer = match self.api.call(Method::ConversationInfo, json!({ "channel": channel })).await {
             Ok(answer) => answer,
             Err(ChatError::Auth { code, needed }) => {
-                return vec![Finding::warning(
+                return Ok(vec![Finding::warning(
                     format!("is {channel}; whether the app is in it cannot be read ({code} {needed})"),
                     format!("grant {needed}"),
-                )];
+                )]);
             }
-            Err(error @ (ChatError::Paced { .. } | ChatError::Unavailable { .. })) => {
-                return vec![Finding::warning(
-                    format!("is {channel}; whether the app is in it could not be read: {error}"),
-                    "try again",
-                )];
-            }
+            Err(error @ (ChatError::Paced { .. } | ChatError::Unavailable { .. })) => return Err(error),
             Err(error) => {
-                return vec![Finding::error(
+                return Ok(vec![Finding::error(
                     format!("is {channel}, which we cannot see: {error}"),
                     "invite the app there (`/invite @Countersign`), or mend the id",
-                )];
+                )]);
             }
         };
         let found = answer.body.get("channel").unwrap_or(&Value::Null);
@@ -87,7 +105,7 @@ impl Slack {
             answer.scopes.as_ref().is_some_and(|scopes| scopes.iter().any(|granted| granted == scope))
         };
         let is = |name: &str| flag(found, &format!("/{name}"));
-        vec![if is("is_archived") {
+        Ok(vec![if is("is_archived") {
             Finding::error(format!("is {channel}, which is archived"), "unarchive it, or name another place")
         } else if is("is_im") || is("is_member") {
             Finding::ok(format!("is {channel}"))
@@ -101,8 +119,12 @@ impl Slack {
                 format!("is {channel}, in which the app is no member"),
                 "invite the app there: `/invite @Countersign`",
             )
-        }]
+        }])
     }
+}
+
+fn unread(error: &ChatError) -> Finding {
+    Finding::warning(format!("whether the app is in it could not be read: {error}"), "try again")
 }
 
 fn not_identified(error: &ChatError) -> Finding {
