@@ -6,7 +6,7 @@
 
 use super::Page;
 use crate::sandbox::a2a::{Accepted, Decision, InteractionView, TaskView};
-use crate::sandbox::company::PEOPLE;
+use crate::sandbox::company::{PEOPLE, TEAM};
 use crate::sandbox::slack::{Channel, ChannelKind, Ephemeral, Message};
 use serde_json::{Map, Value, json};
 
@@ -18,8 +18,10 @@ const TASKS: usize = 12;
 /// The world with the eyes of `user`; `None` for somebody the viewer cannot be.
 pub(super) fn seen_by(page: &Page, user: &str) -> Option<Value> {
     PEOPLE.iter().find(|person| person.user == user)?;
-    let names: Map<String, Value> =
-        page.slack.users().iter().map(|one| (one.id.clone(), one.shown().into())).collect();
+    // An id may be another person's in another workspace; here it is ours.
+    let mut users = page.slack.users();
+    users.sort_by_key(|one| one.team == TEAM);
+    let names: Map<String, Value> = users.iter().map(|one| (one.id.clone(), one.shown().into())).collect();
     let people: Vec<Value> = PEOPLE
         .iter()
         .filter(|one| names.contains_key(one.user))
