@@ -156,10 +156,10 @@ async fn what_people_see_most() {
     let (_, card) = story.wants(wipe).await;
     story.presses("U0DANA", &card, "Approve").await;
     story.settles().await;
-    looks.push(look("one-of-two", "Kim Ito", "releases", "1 of 2"));
+    looks.push(look("one-of-two", "Kim Ito", "releases", "1 of 2:"));
 
     let (_, _) = story.wants(deploy(HOSTILE).reason("<!here> *see* https://evil.test")).await;
-    looks.push(look("hostile", "Dana Lee", "releases", "gnp.exe"));
+    looks.push(look("hostile", "Dana Lee", "releases", "gnp"));
 
     let log = "Migration 0042 adds an index to orders (1,284,000 rows) and is done online.\n".repeat(600);
     let (_, card) = story.wants(deploy(&format!("Run these migrations?\n\n{log}"))).await;
@@ -182,8 +182,8 @@ async fn what_people_see_most() {
     bridge.all_clear("place:slack:acme:#archive").await;
     bridge.tell_alerts().await.unwrap();
     story.settles().await;
-    looks.push(look("alert", "Dana Lee", "ops", "Answers are paused"));
-    looks.push(look("alert-over", "Dana Lee", "ops", "Over:"));
+    looks.push(look("alert", "Kim Ito", "ops", "Answers are paused"));
+    looks.push(look("alert-over", "Kim Ito", "ops", "Over:"));
     story.slack.open_home("U0KIM", "T0ACME").await.unwrap();
     story.settles().await;
     looks.push(look("home", "Kim Ito", "App Home", "wait for you"));
