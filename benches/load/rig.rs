@@ -250,6 +250,9 @@ key_file = "{keys}"
 [database]
 url = "{database}"
 
+[policy]
+max_open_per_place = 1000000
+
 [[runtime]]
 name = "prod"
 kind = "a2a"

@@ -8,9 +8,9 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::clock::Millis;
 use crate::domain::form::Digest;
 use crate::domain::ids::Platform;
+use crate::store::Tx;
 use crate::store::clicks::Click;
 use crate::store::interactions::Interaction;
-use crate::store::{StoreError, Tx};
 
 /// The parts of a row that depend on what happened.
 #[derive(Debug, Default)]
@@ -38,15 +38,15 @@ pub fn clicker(click: &Click) -> String {
 }
 
 impl Bridge {
-    /// Appends a row; last in its transaction, because the chain's head is locked from here on.
-    pub(super) async fn record(
+    /// Appends a row, at the end of its transaction.
+    pub(super) fn record(
         &self,
         tx: &mut Tx,
         interaction: Option<&Interaction>,
         click: Option<&Click>,
         row: Row<'_>,
         at: Millis,
-    ) -> Result<(), StoreError> {
+    ) {
         let text = |part: Option<&str>| part.map(ToOwned::to_owned);
         let entry = AuditEntry {
             event: row.event.to_owned(),
@@ -61,6 +61,6 @@ impl Bridge {
             clicker: click.map(clicker),
             reason: text(row.reason),
         };
-        tx.record(entry, at, self.ids.random()).await.map(|_| ())
+        tx.record_at_end(entry, at, self.ids.random());
     }
 }

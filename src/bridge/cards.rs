@@ -252,7 +252,7 @@ impl Bridge {
         rev: i64,
     ) -> Result<(), StoreError> {
         let (id, message, now) = (card.id, at.clone(), self.clock.now());
-        let place = card.place.clone();
+        let (place, interaction) = (card.place.clone(), card.interaction);
         let stray = self
             .store
             .write(move |tx| {
@@ -261,14 +261,9 @@ impl Bridge {
                         tx.clear(&place_alert(&place)).await?;
                     }
                     if tx.posted(id, &message, rev).await? {
-                        let Some(card) = tx.card(id).await? else { return Ok(false) };
-                        let newer = tx.interaction(card.interaction, false).await?.filter(|i| i.rev != rev);
-                        if let Some(interaction) = newer {
-                            let urgency = if is_settled(&interaction.machine) {
-                                priority::FINAL
-                            } else {
-                                priority::INTERIM
-                            };
+                        let newer = tx.rev_of(interaction).await?.filter(|(newest, _)| *newest != rev);
+                        if let Some((_, settled)) = newer {
+                            let urgency = if settled { priority::FINAL } else { priority::INTERIM };
                             tx.queue_edit(id.0, &card_group(id), 1, urgency, now).await?;
                         }
                         return Ok(false);

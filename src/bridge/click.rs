@@ -34,6 +34,8 @@ pub(super) const CHECK_FOR: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobEnd {
     Done,
+    /// The transaction that did the work has ended the job too.
+    Written,
     /// Again at that time; `counted` when it was really tried.
     Retry {
         at: Millis,

@@ -14,6 +14,7 @@ use super::Bridge;
 use super::cards::backoff;
 use super::click::JobEnd;
 use super::incident::due_after;
+use crate::domain::clock::Millis;
 use crate::domain::ids::{AnswerId, ClickId};
 use crate::store::jobs::{Job, JobKind};
 use crate::store::{StoreError, Tx};
@@ -31,6 +32,8 @@ const EXTEND: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 32;
 /// The poll that stands behind every wake-up.
 const POLL: Duration = Duration::from_millis(1500);
+/// The same while jobs run, whose ends look for the next.
+const BUSY_POLL: Duration = Duration::from_millis(250);
 
 impl Bridge {
     /// Claims what is due now, works on it and completes it; how many jobs that was. For tests and for
@@ -38,7 +41,11 @@ impl Bridge {
     pub async fn deliver_once(self: &Arc<Self>, kinds: &[JobKind]) -> Result<usize, StoreError> {
         let jobs = self.claim_jobs(kinds, AT_ONCE).await?;
         let count = jobs.len();
-        future::join_all(jobs.into_iter().map(|job| self.run(job))).await;
+        let run = |job: Job| async move {
+            let end = self.run(&job).await;
+            self.complete(job, end).await;
+        };
+        future::join_all(jobs.into_iter().map(run)).await;
         Ok(count)
     }
 
@@ -56,40 +63,43 @@ impl Bridge {
             tracing::warn!(%error, "answers that wait for operators are tried again at their time");
         }
         let mut running = JoinSet::new();
+        let mut ended = vec![];
         while !stop.is_cancelled() {
             // Registered before the query, or a job committed between the two is slept over.
             let woken = self.store.wake.next();
             let free = AT_ONCE.saturating_sub(running.len());
-            if free == 0 {
-                tokio::select! {
-                    () = stop.cancelled() => {}
-                    _ = running.join_next() => {}
+            let turn = self.turn(std::mem::take(&mut ended), free).await;
+            let pause = match &turn {
+                Turn { jobs, .. } if !jobs.is_empty() => BUSY_POLL,
+                Turn { due: Some(at), .. } => {
+                    at.since(self.clock.now()).clamp(Duration::from_millis(5), POLL)
                 }
-                continue;
+                Turn { .. } => POLL,
+            };
+            let full = turn.jobs.len() == free;
+            for job in turn.jobs {
+                let bridge = Arc::clone(self);
+                running.spawn(async move {
+                    let end = bridge.run(&job).await;
+                    (job, end)
+                });
             }
-            match self.claim_jobs(&JobKind::ALL, free).await {
-                Ok(jobs) => {
-                    let full = jobs.len() == free;
-                    for job in jobs {
-                        let bridge = Arc::clone(self);
-                        running.spawn(async move { bridge.run(job).await });
-                    }
-                    if full {
-                        continue;
-                    }
-                }
-                Err(error) => tracing::warn!(%error, "jobs could not be claimed"),
-            }
-            let pause = self.until_due().await;
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = woken => {}
-                Some(_) = running.join_next(), if !running.is_empty() => {}
+                () = woken, if !full => {}
+                Some(end) = running.join_next(), if !running.is_empty() => ended.extend(end.ok()),
                 () = tokio::time::sleep(pause) => {}
             }
-            while running.try_join_next().is_some() {}
+            while let Some(end) = running.try_join_next() {
+                ended.extend(end.ok());
+            }
         }
-        while running.join_next().await.is_some() {}
+        while let Some(end) = running.join_next().await {
+            ended.extend(end.ok());
+        }
+        for (job, end) in ended {
+            self.complete(job, end).await;
+        }
         let owner = self.owner.clone();
         let released =
             self.store.write(move |tx| Box::pin(async move { tx.release_jobs(Some(&owner)).await })).await;
@@ -98,29 +108,71 @@ impl Bridge {
         }
     }
 
-    /// Until the next job is due, at most the poll's interval.
-    async fn until_due(&self) -> Duration {
-        let due = self.store.read(|tx| Box::pin(async move { tx.next_due(&JobKind::ALL).await })).await;
-        match due {
-            Ok(Some(at)) => at.since(self.clock.now()).clamp(Duration::from_millis(5), POLL),
-            _ => POLL,
+    /// One transaction: ends what was worked on, claims what is due now; when nothing is, says when the next
+    /// is. Answers end by themselves: they need the lock of their interaction, which must come before any
+    /// lock of a job.
+    async fn turn(&self, ended: Vec<(Job, JobEnd)>, free: usize) -> Turn {
+        let (answers, mut others): (Vec<_>, Vec<_>) =
+            ended.into_iter().partition(|(job, end)| job.kind == JobKind::Answer && *end == JobEnd::Done);
+        for (job, end) in answers {
+            self.complete(job, end).await;
+        }
+        // In one order everywhere, as far as that goes: a step may want several of a row's jobs again.
+        others.sort_by_key(|(job, _)| job.reference);
+        let (owner, ends) = (self.owner.clone(), others.clone());
+        let taken = self
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let mut turn = Turn::default();
+                    for (job, end) in ends {
+                        turn.fenced.extend((!end_job(tx, &job, end).await?).then_some((job.id, job.kind)));
+                    }
+                    if free == 0 {
+                        return Ok(turn);
+                    }
+                    turn.jobs = tx.claim(&owner, &JobKind::ALL, free, LEASE).await?;
+                    if turn.jobs.is_empty() {
+                        turn.due = tx.next_due(&JobKind::ALL).await?;
+                    }
+                    // What an end made due is claimed already.
+                    tx.quiet();
+                    Ok(turn)
+                })
+            })
+            .await;
+        match taken {
+            Ok(turn) => {
+                for (id, kind) in &turn.fenced {
+                    was_fenced(*id, kind.as_str());
+                }
+                turn
+            }
+            Err(error) => {
+                tracing::warn!(%error, "jobs could not be claimed");
+                // One that cannot be ended must not hold up the others.
+                for (job, end) in others {
+                    self.complete(job, end).await;
+                }
+                Turn::default()
+            }
         }
     }
 
-    /// Runs one job under its lease, and completes it.
-    async fn run(self: &Arc<Self>, job: Job) {
+    /// Runs one job under its lease.
+    async fn run(self: &Arc<Self>, job: &Job) -> JobEnd {
         let end = {
-            let work = AssertUnwindSafe(self.work_on(&job)).catch_unwind();
+            let work = AssertUnwindSafe(self.work_on(job)).catch_unwind();
             tokio::pin!(work);
             tokio::select! {
                 end = &mut work => end,
-                () = self.keep(&job) => {
+                () = self.keep(job) => {
                     tracing::warn!(job = job.id, kind = job.kind.as_str(), "a job's lease was lost while it ran");
                     work.await
                 }
             }
         };
-        let end = match end {
+        match end {
             Ok(Ok(end)) => end,
             Ok(Err(error)) if !(error.is_transient() || matches!(error, StoreError::Conflict(_))) => {
                 // The same again will hardly do: seldom, and seen.
@@ -139,8 +191,7 @@ impl Bridge {
                 tracing::error!(job = job.id, kind = job.kind.as_str(), "a job panicked");
                 JobEnd::again(self.clock.now().plus(Duration::from_secs(30)), "panicked")
             }
-        };
-        self.complete(job, end).await;
+        }
     }
 
     /// Extends a job's lease while it runs; returns when the lease is lost.
@@ -156,43 +207,15 @@ impl Bridge {
         }
     }
 
+    /// Ends one job in a transaction of its own.
     async fn complete(&self, job: Job, end: JobEnd) {
-        let kind = job.kind.as_str();
-        let id = job.id;
-        let outcome = self
-            .store
-            .write(move |tx| {
-                Box::pin(async move {
-                    match end {
-                        JobEnd::Done if job.kind == JobKind::Answer => end_answer(tx, &job).await,
-                        JobEnd::Done => tx.done(&job).await,
-                        JobEnd::Retry { at, error, counted } => {
-                            let at = due_after(tx, &job, &error, at).await?;
-                            tx.retry(&job, at, &error, counted).await
-                        }
-                        JobEnd::Dead(error) => {
-                            tracing::error!(
-                                job = job.id,
-                                kind = job.kind.as_str(),
-                                error,
-                                "a job was given up"
-                            );
-                            tx.dead(&job, &error).await
-                        }
-                    }
-                })
-            })
-            .await;
-        match outcome {
+        if end == JobEnd::Written {
+            return;
+        }
+        let (id, kind) = (job.id, job.kind.as_str());
+        match self.store.write(move |tx| Box::pin(async move { end_job(tx, &job, end).await })).await {
             Ok(true) => {}
-            Ok(false) => {
-                metrics::counter!("countersign_jobs_fenced_total").increment(1);
-                tracing::info!(
-                    job = id,
-                    kind,
-                    "a job's result was dropped: its lease had passed to another worker"
-                );
-            }
+            Ok(false) => was_fenced(id, kind),
             // The lease expires and the job runs again: its effect has a key.
             Err(error) => tracing::warn!(job = id, kind, %error, "a job's end could not be written"),
         }
@@ -211,6 +234,38 @@ impl Bridge {
             JobKind::Spread => self.spread_group(job).await,
         }
     }
+}
+
+/// What a turn of the workers' loop took.
+#[derive(Default)]
+struct Turn {
+    jobs: Vec<Job>,
+    /// When the next job is due, if none was.
+    due: Option<Millis>,
+    /// Ended by a worker that no longer held the lease.
+    fenced: Vec<(i64, JobKind)>,
+}
+
+/// Writes how a job ended; `false` when its lease had passed to another worker.
+async fn end_job(tx: &mut Tx, job: &Job, end: JobEnd) -> Result<bool, StoreError> {
+    match end {
+        JobEnd::Written => Ok(true),
+        JobEnd::Done if job.kind == JobKind::Answer => end_answer(tx, job).await,
+        JobEnd::Done => tx.done(job).await,
+        JobEnd::Retry { at, error, counted } => {
+            let at = due_after(tx, job, &error, at).await?;
+            tx.retry(job, at, &error, counted).await
+        }
+        JobEnd::Dead(error) => {
+            tracing::error!(job = job.id, kind = job.kind.as_str(), error, "a job was given up");
+            tx.dead(job, &error).await
+        }
+    }
+}
+
+fn was_fenced(job: i64, kind: &str) {
+    metrics::counter!("countersign_jobs_fenced_total").increment(1);
+    tracing::info!(job, kind, "a job's result was dropped: its lease had passed to another worker");
 }
 
 /// Ends an answer's job, unless the answer has become live again meanwhile: whoever made it so found

@@ -68,6 +68,7 @@ impl Bridge {
                 };
                 let alert = format!("edit:{}", card.install);
                 let place = job.last_error.is_some().then(|| card.place.clone());
+                let of = interaction.id;
                 let newest = self
                     .store
                     .write(move |tx| {
@@ -79,16 +80,16 @@ impl Bridge {
                             {
                                 tx.clear(&place_alert(&place)).await?;
                             }
-                            Ok(tx.card(id).await?.is_some())
+                            tx.rev_of(of).await
                         })
                     })
                     .await?;
                 self.works(&card.install).await;
-                let again = self.load_card(id).await?.is_some_and(|(_, interaction)| interaction.rev != rev);
+                let again = newest.is_some_and(|(newest, _)| newest != rev);
                 Ok(match (again, later, confirm) {
                     (true, ..) => JobEnd::paced(now),
                     (false, Some(later), _) => later,
-                    (false, None, Some(at)) if newest => JobEnd::paced(at),
+                    (false, None, Some(at)) if newest.is_some() => JobEnd::paced(at),
                     _ => JobEnd::Done,
                 })
             }

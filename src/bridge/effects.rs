@@ -1,7 +1,7 @@
 //! Carrying out a step of the state machine: rows, jobs, audit, all in one transaction.
 //!
 //! Invariant: whatever the step says is written together or not at all; nothing is sent from here.
-//! Audit rows come last, because they lock the chain.
+//! Audit rows are appended at the end of the transaction, because they lock the chain.
 
 use super::audit::Row;
 use super::{Bridge, answer_group, card_group};
@@ -262,7 +262,8 @@ impl Bridge {
                     policy: click.policy.as_deref(),
                     ..Row::default()
                 };
-                self.record(tx, Some(interaction), Some(&click), row, at).await
+                self.record(tx, Some(interaction), Some(&click), row, at);
+                Ok(())
             }
             Effect::Freed { click, why, tell, .. } => {
                 self.claim_freed(tx, interaction, *click, *why, *tell, cause, at).await
@@ -286,12 +287,14 @@ impl Bridge {
                     said: cause.said,
                     ..Row::default()
                 };
-                self.record(tx, Some(interaction), None, row, at).await
+                self.record(tx, Some(interaction), None, row, at);
+                Ok(())
             }
             Effect::Reopened => {
                 let row =
                     Row { event: "reopened", digest: Some(&interaction.machine.digest), ..Row::default() };
-                self.record(tx, Some(interaction), None, row, at).await
+                self.record(tx, Some(interaction), None, row, at);
+                Ok(())
             }
             Effect::Send { .. }
             | Effect::Later { .. }
@@ -356,7 +359,8 @@ impl Bridge {
             reason: cause.click.and_then(|click| click.reason.as_deref()),
             ..Row::default()
         };
-        self.record(tx, Some(interaction), cause.click, row, at).await
+        self.record(tx, Some(interaction), cause.click, row, at);
+        Ok(())
     }
 
     async fn press_refused(
@@ -431,7 +435,8 @@ impl Bridge {
             reason: click.reason.as_deref(),
             ..Row::default()
         };
-        self.record(tx, interaction, Some(click), row, at).await
+        self.record(tx, interaction, Some(click), row, at);
+        Ok(())
     }
 
     #[expect(clippy::too_many_arguments, reason = "one row's parts")]
@@ -473,7 +478,8 @@ impl Bridge {
             said: cause.said,
             ..Row::default()
         };
-        self.record(tx, Some(interaction), Some(&click), row, at).await
+        self.record(tx, Some(interaction), Some(&click), row, at);
+        Ok(())
     }
 
     async fn delivered(
@@ -505,7 +511,8 @@ impl Bridge {
             said: cause.said,
             reason: decision.reason(),
         };
-        self.record(tx, Some(interaction), Some(&click), row, at).await
+        self.record(tx, Some(interaction), Some(&click), row, at);
+        Ok(())
     }
 
     /// Queues a private message to the person who made a click.

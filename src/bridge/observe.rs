@@ -12,13 +12,18 @@ use super::effects::Cause;
 use super::ports::{Seen, TaskReading, TaskState};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Form, Kind};
-use crate::domain::ids::{InteractionId, RuntimeName, Subject};
+use crate::domain::ids::{InteractionId, InteractionKey, RuntimeName, Subject};
 use crate::domain::interaction::{Effect, End, Event, Reading};
 use crate::domain::place::Place;
 use crate::domain::routing::route;
 use crate::store::interactions::{Head, NewInteraction, Phase};
 use crate::store::{StoreError, Tx};
+use futures_util::stream::{self, TryStreamExt};
+use std::collections::HashMap;
 use std::sync::Arc;
+
+/// How many readings are taken in at once: fewer than the connections of PostgreSQL, which presses need too.
+const AT_ONCE: usize = 4;
 
 impl Bridge {
     /// Takes in one reading. `doubted` holds back "not found" (the brake on mass disappearance).
@@ -50,6 +55,50 @@ impl Bridge {
                 if open.is_empty() { Ok(()) } else { self.take_in(runtime, reading, doubted).await }
             }
         }
+    }
+
+    /// Takes in a page of readings: one look tells which of them say anything new, and those are taken in side
+    /// by side, so that they share commits. Their order says nothing: each carries when it began.
+    pub(super) async fn observe_page(
+        self: &Arc<Self>,
+        runtime: &RuntimeName,
+        readings: Vec<TaskReading>,
+    ) -> Result<(), StoreError> {
+        let (name, tasks) = (runtime.clone(), readings.iter().map(|r| r.task.clone()).collect::<Vec<_>>());
+        let known = self
+            .store
+            .read(|tx| {
+                Box::pin(async move {
+                    let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
+                    tx.heads_of(&name, &tasks).await
+                })
+            })
+            .await?;
+        let mut of_task: HashMap<&str, Vec<(&InteractionKey, &Head)>> = HashMap::new();
+        for (key, head) in &known {
+            of_task.entry(key.task.as_str()).or_default().push((key, head));
+        }
+        let says_nothing = |reading: &TaskReading| match (&reading.state, of_task.get(reading.task.as_str()))
+        {
+            (TaskState::Waiting(seen), Some(rows)) => match rows.as_slice() {
+                [(key, head)] => **key == seen.key && !self.changes(head, seen),
+                _ => false,
+            },
+            _ => false,
+        };
+        let news: Vec<_> = readings.into_iter().filter(|reading| !says_nothing(reading)).collect();
+        self.observe_all(runtime, news.into_iter().map(|reading| (reading, true)).collect()).await
+    }
+
+    /// Takes in readings side by side; each with whether its "not found" is doubted.
+    pub(super) async fn observe_all(
+        self: &Arc<Self>,
+        runtime: &RuntimeName,
+        readings: Vec<(TaskReading, bool)>,
+    ) -> Result<(), StoreError> {
+        stream::iter(readings.into_iter().map(Ok))
+            .try_for_each_concurrent(AT_ONCE, |(reading, doubted)| self.observe(runtime, reading, doubted))
+            .await
     }
 
     /// Whether a reading says anything that its row does not.
@@ -106,9 +155,9 @@ impl Bridge {
     ) -> Result<(), StoreError> {
         let shown = match &reading.state {
             TaskState::Waiting(seen) => {
-                let id = self.write_seen(tx, seen, reading, now).await?;
+                let (id, ended) = self.write_seen(tx, seen, reading, now).await?;
                 // A lagging view that still shows what has ended here says nothing of what came after it.
-                if tx.head(&seen.key).await?.is_some_and(|head| head.phase == Phase::Settled) {
+                if ended {
                     return Ok(());
                 }
                 Some(id)
@@ -128,14 +177,14 @@ impl Bridge {
         Ok(())
     }
 
-    /// Writes the open interaction that a reading shows; its id.
+    /// Writes the open interaction that a reading shows; its id, and whether it has ended here.
     async fn write_seen(
         self: &Arc<Self>,
         tx: &mut Tx,
         seen: &Seen,
         reading: &TaskReading,
         now: Millis,
-    ) -> Result<InteractionId, StoreError> {
+    ) -> Result<(InteractionId, bool), StoreError> {
         let Some(head) = tx.head(&seen.key).await? else {
             let id = InteractionId(self.ids.uuid());
             let digest = seen.form.digest(&seen.key);
@@ -154,9 +203,11 @@ impl Bridge {
                 metrics::counter!("countersign_opened_total", "kind" => seen.form.kind.as_str()).increment(1);
                 self.queue_cards(tx, id, seen, seen.owner.as_ref(), now).await?;
             }
-            return Ok(id);
+            return Ok((id, false));
         };
-        let Some(mut interaction) = tx.interaction(head.id, true).await? else { return Ok(head.id) };
+        let Some(mut interaction) = tx.interaction(head.id, true).await? else {
+            return Ok((head.id, false));
+        };
         // Two views of one interaction: a field that one view lacks keeps its value.
         let merged = merge(&interaction.form, &seen.form);
         let digest = merged.digest(&seen.key);
@@ -194,7 +245,7 @@ impl Bridge {
         } else if let (None, Some(owner), false) = (&known_owner, &interaction.owner, ended) {
             self.owner_known(tx, head.id, seen, owner, now).await?;
         }
-        Ok(head.id)
+        Ok((head.id, super::is_settled(&interaction.machine)))
     }
 
     /// Routes an interaction and queues a card for each of its places.

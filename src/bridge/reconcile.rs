@@ -170,12 +170,12 @@ impl Bridge {
             if !page.supported {
                 return Ok(None);
             }
-            for reading in page.readings {
+            for reading in &page.readings {
                 if shown.insert(mark(&reading.task)) {
                     pass.listed += 1;
                 }
-                self.observe(runtime, reading, true).await?;
             }
+            self.observe_page(runtime, page.readings).await?;
             match page.next {
                 Some(next) => cursor = Some(next),
                 None => return Ok(Some(shown)),
@@ -370,6 +370,7 @@ impl Bridge {
         } else if absent == 0 && pass.complete {
             self.all_clear(&alert).await;
         }
+        let mut judged = vec![];
         for reading in readings {
             let long = closing
                 .iter()
@@ -377,9 +378,9 @@ impl Bridge {
                 .all(|(_, since)| reading.began.since(*since) >= BELIEVED);
             let doubted = braked && !long && matches!(reading.state, TaskState::NotFound);
             pass.doubted += usize::from(doubted);
-            self.observe(runtime, reading, doubted).await?;
+            judged.push((reading, doubted));
         }
-        Ok(())
+        self.observe_all(runtime, judged).await
     }
 
     /// Plans the next reading of a registered task.

@@ -108,12 +108,16 @@ impl Bridge {
             AnswerOutcome::Unknown { retry_after } => (Attempted::Unknown, None, retry_after, None),
             AnswerOutcome::Attention { what } => (Attempted::NotSent, None, Some(STEADY), Some(what)),
         };
-        if !self.finish_attempt(job, result, after, answered.said).await? {
+        let finished = self.finish_attempt(job, result, after, answered.said).await?;
+        if finished == Finished::Fenced {
             return Ok(JobEnd::Done);
         }
         match &attention {
             Some(what) => self.need_attention(job, &interaction, &claim, what).await?,
             None => self.all_clear(&format!("answers:{runtime}")).await,
+        }
+        if finished == Finished::Ended {
+            return Ok(JobEnd::Written);
         }
         let end = self.after_step(job, id).await?;
         Ok(match (end, wait) {
@@ -226,15 +230,15 @@ impl Bridge {
             .await
     }
 
-    /// Writes how an attempt ended, and what the runtime shows after it. `false`: the lease
-    /// has passed to another worker, and nothing was written.
+    /// Writes how an attempt ended, what the runtime shows after it, and the end of the job when nothing is left
+    /// to deliver.
     pub(super) async fn finish_attempt(
         self: &Arc<Self>,
         job: &Job,
         result: Attempted,
         after: Option<TaskReading>,
         said: String,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Finished, StoreError> {
         let bridge = Arc::clone(self);
         let now = self.clock.now();
         let (job, id) = (job.clone(), AnswerId(job.reference));
@@ -243,11 +247,11 @@ impl Bridge {
                 Box::pin(async move {
                     // Its result is the next worker's to find out: that one may have an attempt in flight.
                     if !tx.extend(&job, LEASE).await? {
-                        return Ok(false);
+                        return Ok(Finished::Fenced);
                     }
-                    let Some(answer) = tx.answer(id).await? else { return Ok(true) };
+                    let Some(answer) = tx.answer(id).await? else { return Ok(Finished::Live) };
                     let Some(mut interaction) = tx.interaction(answer.interaction, true).await? else {
-                        return Ok(true);
+                        return Ok(Finished::Live);
                     };
                     let cause = Cause { said: Some(&said), ..Cause::default() };
                     if matches!(result, Attempted::Accepted { .. }) {
@@ -262,8 +266,17 @@ impl Bridge {
                     if let Some(reading) = after {
                         let runtime = interaction.key.runtime.clone();
                         bridge.write_reading(tx, &runtime, &reading, true, now).await?;
+                        let Some(left) = tx.interaction(answer.interaction, true).await? else {
+                            return Ok(Finished::Live);
+                        };
+                        interaction = left;
                     }
-                    Ok(true)
+                    // Under the lock of the interaction nobody makes it live again meanwhile.
+                    let live = interaction.machine.claim().is_some_and(|claim| claim.answer == id);
+                    if live || !tx.done(&job).await? {
+                        return Ok(Finished::Live);
+                    }
+                    Ok(Finished::Ended)
                 })
             })
             .await
@@ -373,6 +386,17 @@ impl Bridge {
             .write(move |tx| Box::pin(async move { bridge.queue_notice(tx, click, &notice, now).await }))
             .await
     }
+}
+
+/// What became of an answer's job with its attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finished {
+    /// The lease has passed to another worker, and nothing was written.
+    Fenced,
+    /// Nothing is left to deliver; the job is gone.
+    Ended,
+    /// Something may be left.
+    Live,
 }
 
 /// Its time is over and nothing of it was ever sent: it may be freed without a reading.

@@ -95,7 +95,7 @@ impl Bridge {
         let verified_by = verified_by.to_vec();
         let bridge = Arc::clone(self);
         self.store
-            .write(move |tx| {
+            .write_urgent(move |tx| {
                 Box::pin(async move {
                     let meaning = meaning_of(tx, &pressed, &verified_by).await?;
                     let by_payload = bridge.directory.install_of(&pressed, &verified_by, meaning.install());

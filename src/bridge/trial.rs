@@ -7,6 +7,7 @@
 use super::Bridge;
 use super::click::JobEnd;
 use super::effects::Cause;
+use super::send::Finished;
 use crate::domain::clock::Millis;
 use crate::domain::form::{Form, Kind};
 use crate::domain::ids::{AnswerId, InteractionId, InteractionKey, RuntimeName};
@@ -188,9 +189,10 @@ impl Bridge {
     /// What was decided on a test card ends it: there is nobody to send it to.
     pub(super) async fn settle_trial(self: &Arc<Self>, job: &Job) -> Result<JobEnd, StoreError> {
         let accepted = Attempted::Accepted { confirmed: true };
-        if !self.finish_attempt(job, accepted, None, "a test: nothing was sent".into()).await? {
-            return Ok(JobEnd::Done);
+        match self.finish_attempt(job, accepted, None, "a test: nothing was sent".into()).await? {
+            Finished::Fenced => Ok(JobEnd::Done),
+            Finished::Ended => Ok(JobEnd::Written),
+            Finished::Live => self.after_step(job, AnswerId(job.reference)).await,
         }
-        self.after_step(job, AnswerId(job.reference)).await
     }
 }

@@ -83,17 +83,6 @@ pub(super) struct Running {
 pub(super) async fn start(config: Config, machine: &Machine, tasks: &Supervisor) -> Result<Running> {
     let store = service::connect(&config, machine).await?;
     service::migrate(&store, machine).await?;
-    if store.is_sqlite() {
-        // Nobody else can be running: what a dead process held is free at once.
-        store
-            .write(|tx| {
-                Box::pin(async move {
-                    tx.release_jobs(None).await?;
-                    tx.release_leases().await
-                })
-            })
-            .await?;
-    }
     let service = Service::build(config, store, machine).await?;
     let http = service.http()?;
     let server = &service.config.server;
@@ -104,6 +93,13 @@ pub(super) async fn start(config: Config, machine: &Machine, tasks: &Supervisor)
         serve(tasks, "admin", admin, http::admin_router(&http));
     }
     serve(tasks, "http", public, http::public_router(&http, server.admin_listen.is_some()));
+    // What a dead process held is free at once; nobody may think so of us.
+    let presence = service.bridge.store.present(&service.bridge.owner).await?;
+    service.bridge.store.release_dead().await?;
+    if let Some(presence) = presence {
+        let stop = tasks.stopping();
+        tasks.start("presence", async move { presence.keep(&stop).await });
+    }
     service.bridge.start(tasks, service.watches.clone());
     for sockets in service.sockets(machine, &Timing::default()) {
         let stop = tasks.stopping();

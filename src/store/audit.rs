@@ -74,18 +74,48 @@ impl From<Row> for AuditRow {
     }
 }
 
+/// A row that waits for the commit.
+pub(super) struct ToRecord {
+    entry: AuditEntry,
+    at: Millis,
+    salt: [u8; 16],
+}
+
 impl Tx {
-    /// Appends a row. Call it **last** in the transaction. `salt` is fresh randomness.
-    pub async fn record(
+    /// Appends a row at the end of the transaction, so that the chain is locked last and briefly; the rows of writes
+    /// that share a commit move the head once. `salt` is fresh randomness.
+    pub fn record_at_end(&mut self, entry: AuditEntry, at: Millis, salt: [u8; 16]) {
+        self.to_record.push(ToRecord { entry, at, salt });
+    }
+
+    /// Appends what waits.
+    pub(super) async fn record_all(&mut self) -> Result<(), StoreError> {
+        if self.to_record.is_empty() {
+            return Ok(());
+        }
+        let before = self.lock_head().await?;
+        let mut head = before.clone();
+        for ToRecord { entry, at, salt } in std::mem::take(&mut self.to_record) {
+            head = self.append(&head, entry, at, salt).await?;
+        }
+        self.move_head(&before, &head).await
+    }
+
+    async fn lock_head(&mut self) -> Result<Head, StoreError> {
+        let sql = LOCK_HEAD.of(self);
+        let (seq, hash) = fetch_optional!(self, (i64, String), sql)?
+            .ok_or_else(|| StoreError::corrupt("audit_head", "id", 0))?;
+        Ok(Head { seq, hash })
+    }
+
+    async fn append(
         &mut self,
+        before: &Head,
         entry: AuditEntry,
         at: Millis,
         salt: [u8; 16],
     ) -> Result<Head, StoreError> {
-        let sql = LOCK_HEAD.of(self);
-        let (seq, hash) = fetch_optional!(self, (i64, String), sql)?
-            .ok_or_else(|| StoreError::corrupt("audit_head", "id", 0))?;
-        let row = AuditRow::after(&Head { seq, hash }, entry, at, salt);
+        let row = AuditRow::after(before, entry, at, salt);
         let head = Head { seq: row.seq, hash: row.hash.clone() };
         exec!(
             self,
@@ -108,10 +138,27 @@ impl Tx {
             row.prev,
             row.hash
         )?;
-        match exec!(self, MOVE_HEAD, head.seq, &head.hash, seq)? {
-            1 => Ok(head),
+        Ok(head)
+    }
+
+    async fn move_head(&mut self, before: &Head, head: &Head) -> Result<(), StoreError> {
+        match exec!(self, MOVE_HEAD, head.seq, &head.hash, before.seq)? {
+            1 => Ok(()),
             rows => Err(StoreError::Conflict(format!("the audit head moved ({rows} rows)"))),
         }
+    }
+
+    /// Appends a row. Call it **last** in the transaction. `salt` is fresh randomness.
+    pub async fn record(
+        &mut self,
+        entry: AuditEntry,
+        at: Millis,
+        salt: [u8; 16],
+    ) -> Result<Head, StoreError> {
+        let before = self.lock_head().await?;
+        let head = self.append(&before, entry, at, salt).await?;
+        self.move_head(&before, &head).await?;
+        Ok(head)
     }
 
     /// The newest row's place and hash; `0` and zeros before the first.

@@ -20,6 +20,7 @@ impl Sql {
 macro_rules! exec {
     ($tx:expr, $sql:expr $(, $bind:expr)* $(,)?) => {{
         let sql: &'static str = $sql;
+        $tx.loaded = None;
         match $tx.conn() {
             $crate::store::door::Conn::Sqlite(c) =>
                 sqlx::query(sql)$(.bind($bind))*.execute(&mut **c).await.map(|done| done.rows_affected()),

@@ -1,31 +1,33 @@
 //! Connecting, migrating, and the one door for writes.
 //!
-//! Invariant: on SQLite one task owns the only writing connection. It takes every write that waits,
-//! runs each in a savepoint of one immediate transaction, commits once, and only then answers. A
-//! write that fails or panics loses its own savepoint, not its neighbours'.
+//! Invariant: a value comes back from a write only after its commit. On SQLite the one writer ([`super::writer`])
+//! does it; on PostgreSQL each write is a transaction on a connection of its own.
 
-use super::{StoreError, wake::Wake};
+use super::StoreError;
+use super::audit::ToRecord;
+use super::checkpoint::Checkpoints;
+use super::interactions::Interaction;
+use super::kept::Kept;
+use super::wake::{Announce, Wake};
+use super::writer::{Door, guarded, writer_task};
 use crate::domain::clock::{Clock, Millis};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{Postgres, Sqlite, Transaction};
-use std::panic::AssertUnwindSafe;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{PgConnection, Postgres, Sqlite};
+use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
 
 static SQLITE: sqlx::migrate::Migrator = sqlx::migrate!("migrations/sqlite");
 static POSTGRES: sqlx::migrate::Migrator = sqlx::migrate!("migrations/postgres");
 
-/// How many waiting writes share one commit at most.
-const BATCH: usize = 64;
+/// Page cache of a reading connection (negative: KiB). The file's pages are in the system's cache anyway.
+const READER_CACHE: &str = "-256";
 /// Oldest PostgreSQL whose behaviour was measured (server_version_num).
 const MINIMUM_POSTGRES: i64 = 130_000;
 
@@ -44,8 +46,8 @@ pub struct StoreOptions {
 
 #[derive(Debug, Clone)]
 enum Pools {
-    Sqlite { read: SqlitePool, door: mpsc::Sender<Box<dyn Work>> },
-    Postgres(PgPool),
+    Sqlite { read: Arc<Kept<Sqlite>>, door: Door },
+    Postgres(Arc<Kept<Postgres>>),
 }
 
 /// The database.
@@ -54,6 +56,7 @@ pub struct Store {
     pools: Pools,
     clock: Arc<dyn Clock>,
     bind_clock: bool,
+    pub(super) announce: Arc<Announce>,
     /// Signalled after each commit that queued work.
     pub wake: Wake,
     /// Something that people see listed has changed since this was last asked. True at first: nobody knows
@@ -63,23 +66,72 @@ pub struct Store {
 
 /// One open transaction (or, in [`Store::read`], one connection).
 pub struct Tx {
-    conn: Conn,
-    now: Option<Millis>,
-    wakes: bool,
-    shows: bool,
+    pub(super) conn: Conn,
+    pub(super) now: Option<Millis>,
+    pub(super) wakes: bool,
+    pub(super) shows: bool,
+    writes: bool,
+    /// What was loaded last, as long as nothing was written since.
+    pub(super) loaded: Option<(Interaction, bool)>,
+    /// Audit rows that are appended before the commit.
+    pub(super) to_record: Vec<ToRecord>,
 }
 
 pub(super) enum Conn {
     Sqlite(PoolConnection<Sqlite>),
     /// Reading, outside a transaction.
     Postgres(PoolConnection<Postgres>),
-    /// Writing. Dropped unfinished (the caller went away), it rolls back before it is used again.
-    PostgresTx(Transaction<'static, Postgres>),
+    /// Writing.
+    PostgresTx(Begun),
+}
+
+/// A connection inside a transaction. Dropped unfinished (the caller went away), it is closed, which rolls back.
+pub(super) struct Begun(Option<PoolConnection<Postgres>>);
+
+impl Begun {
+    fn finished(mut self) -> Option<PoolConnection<Postgres>> {
+        self.0.take()
+    }
+}
+
+impl Deref for Begun {
+    type Target = PgConnection;
+
+    fn deref(&self) -> &PgConnection {
+        self.0.as_ref().expect("taken only by `finished`, which consumes it")
+    }
+}
+
+impl DerefMut for Begun {
+    fn deref_mut(&mut self) -> &mut PgConnection {
+        self.0.as_mut().expect("taken only by `finished`, which consumes it")
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(connection) = &mut self.0 {
+            connection.close_on_drop();
+        }
+    }
 }
 
 impl Tx {
+    fn new(conn: Conn, now: Option<Millis>, writes: bool) -> Self {
+        Self { conn, now, wakes: false, shows: false, writes, loaded: None, to_record: vec![] }
+    }
+
     pub(super) fn conn(&mut self) -> &mut Conn {
         &mut self.conn
+    }
+
+    /// Whether nobody else changes what is read here, until the end.
+    pub(super) fn is_alone(&self, locked: bool) -> bool {
+        match self.conn {
+            Conn::Sqlite(_) => self.writes,
+            Conn::Postgres(_) => false,
+            Conn::PostgresTx(_) => locked,
+        }
     }
 
     pub(super) fn is_postgres(&self) -> bool {
@@ -96,6 +148,11 @@ impl Tx {
         self.shows = true;
     }
 
+    /// Nobody need be woken: who queued has looked for due work afterwards, in this transaction.
+    pub fn quiet(&mut self) {
+        self.wakes = false;
+    }
+
     /// The time by which leases are measured: the database's own on PostgreSQL.
     pub async fn now(&mut self) -> Result<Millis, StoreError> {
         if let Some(now) = self.now {
@@ -106,68 +163,11 @@ impl Tx {
             (i64,),
             "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
         )?;
-        row.map(|(ms,)| Millis(ms)).ok_or_else(|| StoreError::Refused("no clock".into()))
+        let now = row.map(|(ms,)| Millis(ms)).ok_or_else(|| StoreError::Refused("no clock".into()))?;
+        // One transaction, one time.
+        self.now = Some(now);
+        Ok(now)
     }
-}
-
-/// A queued write with its way back.
-trait Work: Send + std::fmt::Debug {
-    fn run<'t>(&'t mut self, tx: &'t mut Tx) -> BoxFuture<'t, Result<(), StoreError>>;
-    fn finish(self: Box<Self>, commit: Result<(), StoreError>);
-}
-
-struct Written<F, T> {
-    write: Option<F>,
-    value: Option<T>,
-    failed: Option<StoreError>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
-}
-
-impl<F, T> std::fmt::Debug for Written<F, T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Written")
-    }
-}
-
-impl<F, T> Work for Written<F, T>
-where
-    T: Send + 'static,
-    F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, StoreError>> + Send,
-{
-    fn run<'t>(&'t mut self, tx: &'t mut Tx) -> BoxFuture<'t, Result<(), StoreError>> {
-        async move {
-            let Some(write) = self.write.take() else { return Ok(()) };
-            match guarded(write(tx)).await {
-                Ok(value) => {
-                    self.value = Some(value);
-                    Ok(())
-                }
-                Err(error) => {
-                    self.failed = Some(error);
-                    Err(StoreError::Refused("rolled back".into()))
-                }
-            }
-        }
-        .boxed()
-    }
-
-    fn finish(self: Box<Self>, commit: Result<(), StoreError>) {
-        let answer = match (self.failed, commit, self.value) {
-            (Some(error), ..) | (None, Err(error), _) => Err(error),
-            (None, Ok(()), Some(value)) => Ok(value),
-            (None, Ok(()), None) => Err(StoreError::Unavailable("not run".into())),
-        };
-        // Nobody waits any more: what was written stays written.
-        let _ = self.reply.send(answer);
-    }
-}
-
-/// A panic inside one write must not take the writer down with it.
-async fn guarded<T>(write: BoxFuture<'_, Result<T, StoreError>>) -> Result<T, StoreError> {
-    AssertUnwindSafe(write)
-        .catch_unwind()
-        .await
-        .unwrap_or_else(|_| Err(StoreError::Refused("a write panicked".into())))
 }
 
 impl Store {
@@ -175,12 +175,14 @@ impl Store {
     pub async fn connect(options: StoreOptions) -> Result<Self, StoreError> {
         let StoreOptions { url, readers, clock, bind_clock } = options;
         let changed = Arc::new(AtomicBool::new(true));
+        let wake = Wake::default();
         let pools = if url.starts_with("sqlite:") {
             let options = SqliteConnectOptions::from_str(&url)?
                 .create_if_missing(true)
                 .journal_mode(SqliteJournalMode::Wal)
                 .synchronous(SqliteSynchronous::Full)
                 .busy_timeout(Duration::from_secs(5))
+                .pragma("wal_autocheckpoint", "0")
                 .statement_cache_capacity(200);
             let writer = SqlitePoolOptions::new()
                 .max_connections(1)
@@ -188,30 +190,49 @@ impl Store {
                 .max_lifetime(None)
                 .connect_with(options.clone())
                 .await?;
-            let read = SqlitePoolOptions::new().max_connections(readers.max(1)).connect_lazy_with(options);
-            let (door, queue) = mpsc::channel(1024);
-            let tx =
-                Tx { conn: Conn::Sqlite(writer.acquire().await?), now: None, wakes: false, shows: false };
+            let readers = readers.max(1);
+            let options = options.pragma("cache_size", READER_CACHE);
+            let read = SqlitePoolOptions::new()
+                .max_connections(readers + 1)
+                .idle_timeout(None)
+                .max_lifetime(None)
+                .test_before_acquire(false)
+                .connect_lazy_with(options.clone());
+            let moving = SqlitePoolOptions::new().max_connections(1).idle_timeout(None).max_lifetime(None);
+            let (checkpoints, moves) = Checkpoints::new(moving.connect_lazy_with(options));
+            let (door, queue) = Door::new();
+            let tx = Tx::new(Conn::Sqlite(writer.acquire().await?), None, true);
             #[expect(
                 clippy::disallowed_methods,
-                reason = "the one writer; it ends when the last Store is dropped"
+                reason = "the one writer and its helper; they end when the last Store is dropped"
             )]
-            tokio::spawn(writer_task(tx, queue, clock.clone(), Arc::clone(&changed)));
-            Pools::Sqlite { read, door }
+            {
+                tokio::spawn(writer_task(
+                    tx,
+                    queue,
+                    checkpoints,
+                    clock.clone(),
+                    wake.clone(),
+                    Arc::clone(&changed),
+                ));
+                tokio::spawn(moves);
+            }
+            Pools::Sqlite { read: Arc::new(Kept::new(read, readers)), door }
         } else {
             let options = PgConnectOptions::from_str(&url)?.application_name("countersign").options([
                 ("statement_timeout", "15000"),
                 ("lock_timeout", "5000"),
                 ("idle_in_transaction_session_timeout", "15000"),
             ]);
+            let most = readers.max(2);
             let pool = PgPoolOptions::new()
-                .max_connections(readers.max(2))
+                .max_connections(most + 1)
                 .acquire_timeout(Duration::from_secs(5))
                 .connect_with(options)
                 .await?;
-            Pools::Postgres(pool)
+            Pools::Postgres(Arc::new(Kept::new(pool, most)))
         };
-        let store = Self { pools, clock, bind_clock, wake: Wake::default(), changed };
+        let store = Self { pools, clock, bind_clock, announce: Arc::default(), wake, changed };
         if let Pools::Postgres(_) = store.pools {
             let version = store
                 .read(|tx| {
@@ -237,10 +258,10 @@ impl Store {
     pub async fn migrate(&self, prefix: &str) -> Result<(), StoreError> {
         let outcome = match &self.pools {
             Pools::Sqlite { read, .. } => {
-                let mut conn = read.acquire().await?;
+                let mut conn = read.pool.acquire().await?;
                 SQLITE.run(&mut *conn).await
             }
-            Pools::Postgres(pool) => POSTGRES.run(pool).await,
+            Pools::Postgres(kept) => POSTGRES.run(&kept.pool).await,
         };
         outcome.map_err(|error| StoreError::Refused(format!("migration: {error}")))?;
         let prefix = prefix.to_owned();
@@ -293,40 +314,78 @@ impl Store {
         T: Send + 'static,
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
     {
-        let (value, wakes) = match &self.pools {
-            Pools::Sqlite { door, .. } => {
-                let (reply, answer) = oneshot::channel();
-                let work = Box::new(Written { write: Some(write), value: None, failed: None, reply });
-                door.send(work)
-                    .await
-                    .map_err(|_| StoreError::Unavailable("the writer has stopped".into()))?;
-                let value =
-                    answer.await.map_err(|_| StoreError::Unavailable("the writer has stopped".into()))??;
-                (value, true)
-            }
-            Pools::Postgres(pool) => {
-                let now = self.bind_clock.then(|| self.clock.now());
-                let mut tx =
-                    Tx { conn: Conn::PostgresTx(pool.begin().await?), now, wakes: false, shows: false };
-                // On an error the transaction is dropped, which rolls it back.
-                let value = guarded(write(&mut tx)).await?;
-                if tx.wakes {
-                    super::dialect::exec!(tx, "SELECT pg_notify('countersign', '')")?;
+        self.write_as(write, false).await
+    }
+
+    /// The same for a write that somebody outside waits for: it goes before the others.
+    pub async fn write_urgent<T, F>(&self, write: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        self.write_as(write, true).await
+    }
+
+    async fn write_as<T, F>(&self, write: F, urgent: bool) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    {
+        match &self.pools {
+            Pools::Sqlite { door, .. } => door.write(write, urgent).await,
+            Pools::Postgres(kept) => self.write_postgres(kept, write).await,
+        }
+    }
+
+    async fn write_postgres<T, F>(&self, kept: &Kept<Postgres>, write: F) -> Result<T, StoreError>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, StoreError>> + Send,
+    {
+        use super::dialect::exec;
+        let now = self.bind_clock.then(|| self.clock.now());
+        let (mut connection, mut permit) = kept.take().await?;
+        let mut again = true;
+        let mut tx = loop {
+            let mut tx = Tx::new(Conn::PostgresTx(Begun(Some(connection))), now, true);
+            match exec!(tx, "BEGIN") {
+                Ok(_) => break tx,
+                // The server has ended what lay idle: a new one, before anybody has to press again.
+                Err(error) if again && error.is_transient() => {
+                    again = false;
+                    kept.forget();
+                    drop((tx, permit));
+                    (connection, permit) = kept.take().await?;
                 }
-                let (wakes, shows) = (tx.wakes, tx.shows);
-                if let Conn::PostgresTx(transaction) = tx.conn {
-                    transaction.commit().await?;
-                }
-                if shows {
-                    self.changed.store(true, Ordering::Release);
-                }
-                (value, wakes)
+                Err(error) => return Err(error),
             }
         };
-        if wakes {
-            self.wake.signal();
+        let mut written = guarded(write(&mut tx)).await;
+        if written.is_ok()
+            && let Err(error) = tx.record_all().await
+        {
+            written = Err(error);
         }
-        Ok(value)
+        // Replicas are told by a task of its own where there is one: `NOTIFY` inside would make commits queue.
+        let announce = written.is_ok() && tx.wakes && !self.announce.later();
+        if announce {
+            exec!(tx, "SELECT pg_notify('countersign', '')")?;
+        }
+        let (wakes, shows) = (tx.wakes, tx.shows);
+        exec!(tx, if written.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+        if let Conn::PostgresTx(begun) = tx.conn
+            && let Some(connection) = begun.finished()
+        {
+            kept.keep(connection);
+        }
+        drop(permit);
+        if written.is_ok() && shows {
+            self.changed.store(true, Ordering::Release);
+        }
+        if written.is_ok() && wakes {
+            self.wake.signal();
+            self.announce.due();
+        }
+        written
     }
 
     /// Reads, outside any transaction of ours.
@@ -334,75 +393,41 @@ impl Store {
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, StoreError>> + Send,
     {
-        let (conn, now) = match &self.pools {
-            Pools::Sqlite { read, .. } => (Conn::Sqlite(read.acquire().await?), Some(self.clock.now())),
-            Pools::Postgres(pool) => {
-                (Conn::Postgres(pool.acquire().await?), self.bind_clock.then(|| self.clock.now()))
+        match &self.pools {
+            Pools::Sqlite { read: kept, .. } => {
+                let (connection, _permit) = kept.take().await?;
+                let mut tx = Tx::new(Conn::Sqlite(connection), Some(self.clock.now()), false);
+                let value = read(&mut tx).await?;
+                if let Conn::Sqlite(connection) = tx.conn {
+                    kept.keep(connection);
+                }
+                Ok(value)
             }
-        };
-        let mut tx = Tx { conn, now, wakes: false, shows: false };
-        read(&mut tx).await
+            Pools::Postgres(kept) => {
+                let (connection, _permit) = kept.take().await?;
+                let now = self.bind_clock.then(|| self.clock.now());
+                let mut tx = Tx::new(Conn::Postgres(connection), now, false);
+                let value = read(&mut tx).await?;
+                if let Conn::Postgres(connection) = tx.conn {
+                    kept.keep(connection);
+                }
+                Ok(value)
+            }
+        }
     }
 
     /// Closes every connection; queued writes have been answered when it returns.
     pub async fn close(&self) {
         match &self.pools {
             Pools::Sqlite { read, .. } => read.close().await,
-            Pools::Postgres(pool) => pool.close().await,
+            Pools::Postgres(kept) => kept.close().await,
         }
     }
 
     pub(super) fn postgres(&self) -> Option<&PgPool> {
         match &self.pools {
-            Pools::Postgres(pool) => Some(pool),
+            Pools::Postgres(kept) => Some(&kept.pool),
             Pools::Sqlite { .. } => None,
         }
     }
-}
-
-/// Takes what waits, runs it, commits once, answers.
-async fn writer_task(
-    mut tx: Tx,
-    mut queue: mpsc::Receiver<Box<dyn Work>>,
-    clock: Arc<dyn Clock>,
-    changed: Arc<AtomicBool>,
-) {
-    let mut batch: Vec<Box<dyn Work>> = Vec::with_capacity(BATCH);
-    while queue.recv_many(&mut batch, BATCH).await > 0 {
-        tx.now = Some(clock.now());
-        let commit = run_batch(&mut tx, &mut batch).await;
-        // Of a batch that was not written too: looking once for nothing does no harm.
-        if std::mem::take(&mut tx.shows) {
-            changed.store(true, Ordering::Release);
-        }
-        for work in batch.drain(..) {
-            work.finish(match &commit {
-                Ok(()) => Ok(()),
-                Err(StoreError::Busy(what)) => Err(StoreError::Busy(what.clone())),
-                Err(error) => Err(StoreError::Unavailable(error.to_string())),
-            });
-        }
-    }
-}
-
-async fn run_batch(tx: &mut Tx, batch: &mut [Box<dyn Work>]) -> Result<(), StoreError> {
-    use super::dialect::exec;
-    exec!(tx, "BEGIN IMMEDIATE")?;
-    let outcome = async {
-        for work in batch.iter_mut() {
-            exec!(tx, "SAVEPOINT one")?;
-            if work.run(tx).await.is_err() {
-                exec!(tx, "ROLLBACK TO one")?;
-            }
-            exec!(tx, "RELEASE one")?;
-        }
-        exec!(tx, "COMMIT")
-    }
-    .await;
-    if let Err(error) = outcome {
-        // Best effort: SQLite may have rolled back by itself (disk full, I/O error).
-        let _ = exec!(tx, "ROLLBACK");
-        return Err(error);
-    }
-    Ok(())
 }

@@ -6,6 +6,7 @@
 //! exactly the machine's: what a step drops is voided or released, never deleted.
 
 use super::dialect::{Sql, exec, fetch_all, fetch_optional};
+pub use super::heads::{Head, Phase};
 use super::{StoreError, Tx};
 use crate::domain::clock::Millis;
 use crate::domain::form::{Digest, Form};
@@ -51,27 +52,6 @@ pub struct NewInteraction<'a> {
     pub read_at: Millis,
 }
 
-/// How far an interaction is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    Open,
-    Answering,
-    Settled,
-}
-
-/// The little that tells whether a reading changes anything.
-#[derive(Debug, Clone)]
-pub struct Head {
-    pub id: InteractionId,
-    pub digest: Digest,
-    pub phase: Phase,
-    pub missing: bool,
-    pub routed: bool,
-    pub owner: Option<String>,
-    pub owner_doubt: bool,
-    pub seen_as: Option<String>,
-}
-
 #[derive(sqlx::FromRow)]
 struct Row {
     id: Uuid,
@@ -97,14 +77,20 @@ struct Row {
     routed: bool,
     rev: i64,
     version: i64,
+    /// How many standing votes it has; below zero: not known.
+    vote_count: i64,
 }
 
 macro_rules! select {
     ($rest:literal) => {
+        select!("(SELECT COUNT(*) FROM votes v WHERE v.interaction_id = interactions.id AND v.voided IS NULL)", $rest)
+    };
+    ($votes:literal, $rest:literal) => {
         concat!(
             "SELECT id, runtime, agent, task, external, context, seen_as, form_json, digest, owner, state, how_json, ",
-            "settled_ms, contra_ms, contra_count, claims, opened_ms, read_ms, missing_ms, read_due_ms, routed, rev, version ",
-            "FROM interactions ",
+            "settled_ms, contra_ms, contra_count, claims, opened_ms, read_ms, missing_ms, read_due_ms, routed, rev, version, ",
+            $votes,
+            " AS vote_count FROM interactions ",
             $rest
         )
     };
@@ -113,7 +99,8 @@ macro_rules! select {
 /// How often a row that does not fit its claims is read again before it counts as unreadable.
 const TORN: u32 = 5;
 const LOAD: &str = select!("WHERE id = $1");
-const LOAD_LOCKED: Sql = Sql { sqlite: LOAD, postgres: select!("WHERE id = $1 FOR UPDATE") };
+/// On PostgreSQL the row is that of after the wait for its lock, a count beside it that of before: `-1`, look.
+const LOAD_LOCKED: Sql = Sql { sqlite: LOAD, postgres: select!("-1::bigint", "WHERE id = $1 FOR UPDATE") };
 const VOTES: &str = "SELECT click_id, subject, digest FROM votes \
     WHERE interaction_id = $1 AND voided IS NULL ORDER BY position";
 const INSERT: &str = "INSERT INTO interactions (id, runtime, agent, task, external, context, seen_as, kind, \
@@ -123,8 +110,6 @@ const INSERT: &str = "INSERT INTO interactions (id, runtime, agent, task, extern
 const UPDATE: &str = "UPDATE interactions SET digest = $3, state = $4, outcome = $5, how_json = $6, settled_ms = $7, \
     contra_ms = $8, contra_count = $9, claims = $10, read_ms = $11, missing_ms = $12, read_due_ms = $13, \
     rev = $14, version = version + 1 WHERE id = $1 AND version = $2";
-const HEAD: &str = "SELECT id, digest, state, missing_ms, routed, owner, owner_doubt, seen_as FROM interactions \
-    WHERE runtime = $1 AND agent = $2 AND task = $3 AND external = $4";
 const SET_FORM: &str = "UPDATE interactions SET form_json = $2, kind = $3, context = COALESCE($4, context), server = $5, tool = $6 \
     WHERE id = $1";
 const ADD_VOTE: &str = "INSERT INTO votes (interaction_id, click_id, subject, digest, position) \
@@ -205,50 +190,32 @@ impl Tx {
         Ok(rows == 1)
     }
 
-    /// The little that tells whether a reading changes anything; not locked.
-    pub async fn head(&mut self, key: &InteractionKey) -> Result<Option<Head>, StoreError> {
-        type HeadRow = (Uuid, String, String, Option<i64>, bool, Option<String>, bool, Option<String>);
-        let row = fetch_optional!(
-            self,
-            HeadRow,
-            HEAD,
-            key.runtime.as_str(),
-            key.agent.as_str(),
-            key.task.as_str(),
-            key.external.as_str(),
-        )?;
-        Ok(row.map(|(id, digest, state, missing, routed, owner, owner_doubt, seen_as)| Head {
-            id: InteractionId(id),
-            digest: Digest::from_hex(digest),
-            phase: match state.as_str() {
-                "open" => Phase::Open,
-                "settled" => Phase::Settled,
-                _ => Phase::Answering,
-            },
-            missing: missing.is_some(),
-            routed,
-            owner,
-            owner_doubt,
-            seen_as,
-        }))
-    }
-
     /// Loads an interaction. `lock` when it will be stepped in this transaction.
     pub async fn interaction(
         &mut self,
         id: InteractionId,
         lock: bool,
     ) -> Result<Option<Interaction>, StoreError> {
+        if let Some((loaded, locked)) = &self.loaded
+            && loaded.id == id
+            && (*locked || !lock)
+        {
+            return Ok(Some(loaded.clone()));
+        }
         let sql = if lock { LOAD_LOCKED.of(self) } else { LOAD };
         let mut torn = 0;
-        loop {
+        let read = loop {
             let Some(row) = fetch_optional!(self, Row, sql, id.0)? else { return Ok(None) };
             match self.assemble(row).await {
                 // Read without a lock, a step may be written between the row and its claims.
                 Err(StoreError::Corrupt { column: "state", .. }) if !lock && torn < TORN => torn += 1,
-                read => return read.map(Some),
+                read => break read?,
             }
+        };
+        if self.is_alone(lock) {
+            self.loaded = Some((read.clone(), lock));
         }
+        Ok(Some(read))
     }
 
     async fn assemble(&mut self, row: Row) -> Result<Interaction, StoreError> {
@@ -276,6 +243,7 @@ impl Tx {
             routed,
             rev,
             version,
+            vote_count,
         } = row;
         let form: Form = serde_json::from_str(&form_json)
             .map_err(|_| StoreError::corrupt("interactions", "form_json", id))?;
@@ -295,7 +263,7 @@ impl Tx {
             _ => return Err(StoreError::corrupt("interactions", "state", id)),
         };
         let mut votes = vec![];
-        if state == State::Open || matches!(state, State::Answering(_)) {
+        if vote_count != 0 && (state == State::Open || matches!(state, State::Answering(_))) {
             for (click, voter, digest) in fetch_all!(self, (Uuid, String, String), VOTES, id)? {
                 votes.push(Vote {
                     click: ClickId(click),

@@ -3,9 +3,9 @@
 use super::bench::{Bench, START, write};
 use crate::world::database::{Backend, Database};
 use countersign::domain::clock::{Clock, Millis};
-use countersign::store::{Store, StoreError, StoreOptions};
+use countersign::store::{Store, StoreError, StoreOptions, Tx};
 use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use rstest::rstest;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,6 +45,38 @@ async fn on_sqlite_writes_that_wait_share_a_commit() {
     assert!(moments.len() <= 10, "{} commits", moments.len());
     let all = store.read(|tx| async move { tx.alerts().await }.boxed()).await.unwrap();
     assert_eq!(all.len(), 200);
+}
+
+fn raises(
+    key: &'static str,
+) -> impl for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<bool, StoreError>> + Send + 'static {
+    move |tx| async move { tx.raise(key, "x", START).await }.boxed()
+}
+
+#[tokio::test]
+async fn on_sqlite_an_urgent_write_goes_first_and_ends_the_batch_under_way() {
+    let bench = Bench::new(Backend::Sqlite).await;
+    let store = bench.store.clone();
+    let seen = |n: usize| {
+        let store = store.clone();
+        bench.store.write(move |tx| {
+            async move {
+                if n == 3 {
+                    // Queued, and its caller gone: it is written all the same.
+                    assert!(store.write_urgent(raises("second")).now_or_never().is_none());
+                }
+                Ok(tx.alerts().await?.into_iter().map(|alert| alert.key).collect::<Vec<_>>())
+            }
+            .boxed()
+        })
+    };
+    let usual = join_all((0..20).map(seen));
+    let (usual, first) = tokio::join!(usual, bench.store.write_urgent(raises("first")));
+    assert!(first.unwrap());
+    for (n, keys) in usual.into_iter().map(Result::unwrap).enumerate() {
+        let expected: &[&str] = if n <= 3 { &["first"] } else { &["first", "second"] };
+        assert_eq!(keys, expected, "the {n}th");
+    }
 }
 
 #[rstest]

@@ -193,6 +193,17 @@ async fn an_interaction_reads_back_as_it_was_stored(
         (one, Phase::Open, false, false, false)
     );
     assert!(write!(bench.store, |tx| async { tx.head(&key(2)).await }).is_none());
+    assert_eq!(write!(bench.store, |tx| tx.rev_of(one)), Some((1, false)));
+    assert_eq!(write!(bench.store, |tx| tx.rev_of(id(99))), None);
+    opened(&bench, 3).await;
+    let heads = write!(bench.store, |tx| async {
+        let prod = RuntimeName::new("prod");
+        let other = tx.heads_of(&RuntimeName::new("other"), &["t1"]).await?;
+        assert!(other.is_empty(), "{other:?}");
+        tx.heads_of(&prod, &["t1", "t\"2", ""]).await
+    });
+    let [(found, head)] = heads.as_slice() else { panic!("{heads:?}") };
+    assert_eq!((found, head.id, head.phase), (&key(1), one, Phase::Open));
 
     let changed = Form { prompt: "other".into(), ..form() };
     write!(bench.store, |tx| async { tx.set_form(one, &changed, Some("ctx2")).await });

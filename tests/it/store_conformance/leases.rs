@@ -1,12 +1,14 @@
 //! Named leases.
 
-use super::bench::{Bench, write};
+use super::bench::{Bench, job, write};
 use crate::world::database::Backend;
+use countersign::store::jobs::JobKind;
 use countersign::store::leases::{LIFE, RENEW};
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use rstest::rstest;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 #[rstest]
 #[tokio::test]
@@ -57,4 +59,47 @@ async fn of_many_who_ask_at_once_one_holds(#[values(Backend::Sqlite, Backend::Po
         assert_eq!(held.iter().map(|lease| lease.epoch).collect::<Vec<_>>(), [round]);
         bench.clock.pass(LIFE);
     }
+}
+
+/// A process that starts does not wait for the leases of one that was killed, and leaves those of a living one.
+#[tokio::test]
+async fn on_postgres_the_leases_of_who_is_gone_end_at_once() {
+    let bench = Bench::new(Backend::Postgres).await;
+    let other = bench.another().await;
+    let killed = bench.store.present("killed").await.unwrap().unwrap();
+    let alive = bench.store.present("alive").await.unwrap().unwrap();
+    for owner in ["killed", "alive"] {
+        let lease = write!(bench.store, |tx| async move { tx.acquire_lease(owner, owner, LIFE).await });
+        assert!(lease.is_some());
+        bench.queue(job(JobKind::Post, owner, 1, 1)).await;
+        assert_eq!(bench.claim(owner, 1).await.len(), 1);
+    }
+    assert_eq!(other.release_dead().await.unwrap(), 0);
+
+    drop(killed);
+    let mut gone = 0;
+    while gone == 0 {
+        // The server needs a moment to see the end of the connection.
+        gone = other.release_dead().await.unwrap();
+    }
+    assert_eq!(gone, 1);
+    let again = bench.claim("new", 5).await;
+    assert_eq!(again.iter().map(|job| job.group.as_str()).collect::<Vec<_>>(), ["killed"]);
+    let lease = write!(bench.store, |tx| async move { tx.acquire_lease("killed", "new", LIFE).await });
+    assert!(lease.is_some());
+    let lease = write!(bench.store, |tx| async move { tx.acquire_lease("alive", "new", LIFE).await });
+    assert!(lease.is_none());
+    // It keeps it until it is told to stop.
+    let stop = CancellationToken::new();
+    stop.cancel();
+    alive.keep(&stop).await;
+    while other.release_dead().await.unwrap() == 0 {}
+    other.close().await;
+
+    let sqlite = Bench::new(Backend::Sqlite).await;
+    assert!(sqlite.store.present("me").await.unwrap().is_none());
+    sqlite.queue(job(JobKind::Post, "g", 1, 1)).await;
+    sqlite.claim("before", 1).await;
+    sqlite.store.release_dead().await.unwrap();
+    assert_eq!(sqlite.claim("after", 1).await.len(), 1);
 }

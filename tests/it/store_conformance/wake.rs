@@ -2,6 +2,7 @@
 
 use super::bench::{Bench, START, job, write};
 use crate::world::database::Backend;
+use countersign::store::StoreError;
 use countersign::store::jobs::JobKind;
 use futures_util::FutureExt;
 use rstest::rstest;
@@ -24,11 +25,28 @@ async fn a_bell_taken_before_the_commit_is_heard_after_it(
     timeout(SOON, bell).await.unwrap();
 }
 
+/// A worker looks for work in a write of its own: if that rang the bell it would never sleep.
+#[rstest]
 #[tokio::test]
-async fn on_postgres_a_write_that_queued_nothing_wakes_nobody() {
-    let bench = Bench::new(Backend::Postgres).await;
+async fn a_write_that_queued_nothing_wakes_nobody(#[values(Backend::Sqlite, Backend::Postgres)] on: Backend) {
+    let bench = Bench::new(on).await;
     let bell = bench.store.wake.next();
     write!(bench.store, |tx| tx.raise("a", "x", START));
+    bench.claim("me", 1).await;
+    // Nor does one that has looked itself, or that failed.
+    write!(bench.store, |tx| async move {
+        tx.queue(job(JobKind::Post, "g", 1, 1)).await?;
+        tx.quiet();
+        Ok(())
+    });
+    let failed = bench.store.write(|tx| {
+        async move {
+            tx.queue(job(JobKind::Post, "g", 2, 2)).await?;
+            Err::<(), _>(StoreError::Conflict("no".into()))
+        }
+        .boxed()
+    });
+    failed.await.unwrap_err();
     assert_eq!(bell.now_or_never(), None);
 }
 
@@ -59,6 +77,19 @@ async fn replicas_wake_each_other_and_again_after_a_lost_connection() {
         let bell = other.wake.next();
         bench.queue(job(JobKind::Post, "g", 2, 2)).await;
         timeout(SOON, bell).await.unwrap();
+
+        // One that listens too tells the others a moment later.
+        let stop_bench = CancellationToken::new();
+        let tells = async {
+            while bench.number(LISTENERS).await < 2 {
+                tokio::task::yield_now().await;
+            }
+            let bell = other.wake.next();
+            bench.queue(job(JobKind::Post, "g", 3, 3)).await;
+            timeout(SOON, bell).await.unwrap();
+            stop_bench.cancel();
+        };
+        tokio::join!(bench.store.listen(&stop_bench), tells);
         stop.cancel();
     };
     tokio::join!(other.listen(&stop), story);
