@@ -13,7 +13,7 @@ use crate::store::clicks::Click;
 use crate::store::interactions::Interaction;
 
 /// The parts of a row that depend on what happened.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Row<'a> {
     pub event: &'a str,
     pub subject: Option<&'a str>,

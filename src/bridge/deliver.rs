@@ -42,7 +42,7 @@ impl Bridge {
         let jobs = self.claim_jobs(kinds, AT_ONCE).await?;
         let count = jobs.len();
         let run = |job: Job| async move {
-            let end = self.run(&job).await;
+            let end = Box::pin(self.run(&job)).await;
             self.complete(job, end).await;
         };
         future::join_all(jobs.into_iter().map(run)).await;
@@ -80,7 +80,7 @@ impl Bridge {
             for job in turn.jobs {
                 let bridge = Arc::clone(self);
                 running.spawn(async move {
-                    let end = bridge.run(&job).await;
+                    let end = Box::pin(bridge.run(&job)).await;
                     (job, end)
                 });
             }

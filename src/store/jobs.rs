@@ -35,6 +35,7 @@ macro_rules! blocked {
     };
 }
 
+// `+ 0`: SQLite plans a statement anew at every new value of a bare `LIMIT $n`.
 macro_rules! claim {
     ($lock:literal) => {
         concat!(
@@ -42,7 +43,7 @@ macro_rules! claim {
              WHERE j.dead_ms IS NULL AND j.available_ms <= $1 AND j.lease_until_ms <= $1 \
              AND $5 LIKE '%,' || j.kind || ',%' AND NOT ",
             blocked!(),
-            " ORDER BY j.priority, j.available_ms, j.id LIMIT $4",
+            " ORDER BY j.priority, j.available_ms, j.id LIMIT $4 + 0",
             $lock,
             ") UPDATE jobs SET lease_owner = $2, lease_until_ms = $3, lease_epoch = lease_epoch + 1, \
              attempts = attempts + 1, again = FALSE \

@@ -10,8 +10,9 @@ use super::{StoreError, Tx};
 use crate::domain::ids::{CardId, InteractionId};
 use uuid::Uuid;
 
+// `+ 0`: SQLite plans a statement anew at every new value of a bare `LIMIT $n`.
 const TAKEN: &str = "SELECT COUNT(*) FROM (SELECT 1 FROM cards WHERE install = $1 AND channel = $2 \
-    AND slot = 'taken' LIMIT $3) seats";
+    AND slot = 'taken' LIMIT $3 + 0) seats";
 const FIRST_HELD: &str = "SELECT id FROM cards WHERE install = $1 AND channel = $2 AND slot = 'held' \
     ORDER BY created_ms, id LIMIT 1";
 const HELD: &str = "SELECT COUNT(*) FROM cards WHERE install = $1 AND channel = $2 AND slot = 'held'";

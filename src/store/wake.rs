@@ -80,7 +80,7 @@ impl Store {
                     listen_on(&own, &self.wake, &teller),
                     tell_on(&telling, &self.announce, &teller),
                 );
-                stop.run_until_cancelled(both).await;
+                stop.run_until_cancelled(Box::pin(both)).await;
                 self.announce.running.store(false, Ordering::Release);
                 own.close().await;
                 telling.close().await;
