@@ -9,6 +9,10 @@
 //! the platform's 429 is the truth. A clock that jumps back does not stop the governors: time is
 //! counted on from where it was.
 
+mod gentle;
+
+pub use gentle::Gentle;
+
 use crate::domain::clock::{Clock, Millis};
 use crate::domain::ids::Ids;
 use governor::middleware::NoOpMiddleware;

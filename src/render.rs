@@ -6,8 +6,9 @@
 //! sample has), the built-in English text is used and the failure is logged: a card is never empty.
 //!
 //! A template's extension says how values are escaped: `.mrkdwn` for Slack's markup (`&`, `<`, `>`),
-//! `.txt` not at all (plain text objects are not markup).
+//! `.md` for Discord's Markdown (a backslash before every ASCII punctuation mark), `.txt` not at all (plain text objects are not markup).
 
+pub mod discord;
 pub mod slack;
 
 use include_dir::{Dir, include_dir};
@@ -46,7 +47,9 @@ fn known<C: Context>() -> Known {
 
 /// Every template there is.
 fn all() -> Vec<Known> {
-    slack::all()
+    let mut all = slack::all();
+    all.extend(discord::all());
+    all
 }
 
 /// Why the templates cannot be used.
@@ -152,6 +155,7 @@ fn environment() -> Environment<'static> {
     environment.set_recursion_limit(50);
     environment.set_auto_escape_callback(|name| match name.rsplit('.').next() {
         Some("mrkdwn") => AutoEscape::Custom("mrkdwn".into()),
+        Some("md") => AutoEscape::Custom("md".into()),
         Some("html") => AutoEscape::Html,
         _ => AutoEscape::None,
     });
@@ -160,12 +164,16 @@ fn environment() -> Environment<'static> {
 }
 
 fn format_value(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
-    if matches!(state.auto_escape(), AutoEscape::Custom(_)) {
+    if let AutoEscape::Custom(markup) = state.auto_escape() {
         if value.is_undefined() {
             return Err(Error::new(minijinja::ErrorKind::UndefinedError, "undefined value"));
         }
         let text = value.to_string();
-        let text = if value.is_safe() { text } else { mrkdwn(&text) };
+        let text = match markup.as_ref() {
+            _ if value.is_safe() => text,
+            "md" => markdown(&text),
+            _ => mrkdwn(&text),
+        };
         out.write_str(&text).map_err(Error::from)
     } else {
         minijinja::escape_formatter(out, state, value)
@@ -182,6 +190,10 @@ impl Markup {
     pub fn of(text: String) -> Self {
         Self(text)
     }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 impl Serialize for Markup {
@@ -194,6 +206,20 @@ impl Serialize for Markup {
 #[must_use]
 pub fn mrkdwn(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Discord's Markdown, escaped: a backslash before each ASCII punctuation mark, so that no marker, link,
+/// mention, moment, command or emoji of it is one (Discord: Message Formatting).
+#[must_use]
+pub fn markdown(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if c.is_ascii_punctuation() {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
 }
 
 fn built_in(language: &str, name: &str) -> Option<(String, PathBuf)> {

@@ -15,6 +15,18 @@ use uuid::Uuid;
 const EVENT_STANDS: Duration = Duration::from_hours(1);
 
 impl Bridge {
+    /// What an install's platform knows to be wrong there is an alert, until it is well again. Every replica
+    /// tells what it sees itself.
+    pub async fn tend_troubles(&self, install: &str) {
+        let Some(platform) = self.platforms.get(install) else { return };
+        for trouble in platform.troubles() {
+            match &trouble.text {
+                Some(text) => self.alert(&trouble.key, text).await,
+                None => self.all_clear(&trouble.key).await,
+            }
+        }
+    }
+
     /// Ends alerts whose cause is over and that nothing else ends.
     pub async fn tend_alerts(&self) -> Result<(), StoreError> {
         let now = self.clock.now();

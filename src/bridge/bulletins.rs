@@ -362,7 +362,7 @@ impl Bridge {
         {
             return Ok(JobEnd::paced(may));
         }
-        if let Err(wait) = platform.reserve(&Call::Edit { channel: &at.channel }) {
+        if let Err(wait) = platform.reserve(&Call::Edit { channel: &at.channel, last: says.is_over() }) {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
         let done = if nothing_left {

@@ -36,6 +36,8 @@ pub(super) const LOOK_AFTER: Duration = Duration::from_secs(5);
 pub(super) const LOOK_APART: Duration = Duration::from_secs(30);
 /// Where nothing can be looked for, this long, and it is posted again.
 pub(super) const BLIND_WAIT: Duration = Duration::from_mins(1);
+/// So often a post of unknown outcome is simply made again where the platform knows it; then it is looked for.
+const REPEATS: i64 = 6;
 /// A card waits this long for the post that begins its thread, and after a refused one past the channel's governor.
 const ROOT_WAIT: Duration = Duration::from_millis(1100);
 
@@ -71,6 +73,12 @@ impl Bridge {
             interaction.voters = self.store.read(|tx| Box::pin(async move { tx.voters(id).await })).await?;
         }
         Ok(Some((card, interaction)))
+    }
+
+    /// A wait that is up to half as long again, so that many do not come back at once.
+    fn jittered(&self, wait: Duration) -> Duration {
+        let [byte, ..] = self.ids.random();
+        wait.mul_f64(1.0 + f64::from(byte) / 510.0)
     }
 
     /// Posts a card, or finds out what became of its post.
@@ -318,6 +326,9 @@ impl Bridge {
         sent: Millis,
     ) -> Result<JobEnd, StoreError> {
         let now = self.clock.now();
+        if job.attempts <= REPEATS && now.since(sent) < platform.repeats_posts() {
+            return self.post_again(job, platform, card, interaction).await;
+        }
         let look_at = sent.max(self.started).plus(LOOK_AFTER);
         if now < look_at {
             return Ok(JobEnd::paced(look_at));
@@ -413,7 +424,9 @@ impl Bridge {
     ) -> Result<JobEnd, StoreError> {
         let now = self.clock.now();
         if let ChatError::Unknown { what } = error {
-            return Ok(JobEnd::again(now.plus(LOOK_AFTER), what));
+            let repeats = self.platforms.get(&card.install).is_some_and(|p| !p.repeats_posts().is_zero());
+            let wait = if repeats { self.jittered(backoff(job.attempts)) } else { LOOK_AFTER };
+            return Ok(JobEnd::again(now.plus(wait), what));
         }
         // Everything else says that nothing was posted.
         if sent {
@@ -426,6 +439,11 @@ impl Bridge {
             ChatError::Unavailable { what } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), what)),
             ChatError::Unreadable { code } => Ok(JobEnd::again(now.plus(backoff(job.attempts)), code)),
             ChatError::Thread { code } => self.begin_thread_anew(card, interaction, &code).await,
+            // It had been posted, and was deleted meanwhile.
+            ChatError::Gone { .. } => {
+                self.card_gone(card, interaction).await?;
+                Ok(JobEnd::Done)
+            }
             ChatError::Place { code } | ChatError::NoSuchPerson { code } => {
                 self.place_refused(card, interaction, &code, true).await
             }

@@ -47,7 +47,9 @@ impl Bridge {
                 None => Ok(JobEnd::Done),
             };
         }
-        if let Err(wait) = platform.reserve(&Call::Edit { channel: &at.channel }) {
+        if let Err(wait) =
+            platform.reserve(&Call::Edit { channel: &at.channel, last: is_settled(&interaction.machine) })
+        {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
         let view = self.view_of(&interaction, &card).await?;
@@ -204,8 +206,14 @@ impl Bridge {
                 self.card_gone(card, interaction).await?;
                 Ok(JobEnd::Done)
             }
-            ChatError::Closed { code } | ChatError::Place { code } => {
+            ChatError::Closed { code } => {
                 self.nothing_edited(id, had_unknown).await?;
+                self.edit_waits(card, &code).await
+            }
+            // Nobody may reach the card there any more: it stands somewhere else from now on.
+            ChatError::Place { code } => {
+                self.nothing_edited(id, had_unknown).await?;
+                self.stand_in(card, interaction).await?;
                 self.edit_waits(card, &code).await
             }
             ChatError::NotEditable { code } => {

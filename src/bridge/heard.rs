@@ -9,7 +9,7 @@
 
 use super::click::{CHECK_FOR, JobEnd};
 use super::effects::priority;
-use super::notices::REPLY_LIFE;
+use super::notices::reply_life;
 use super::ports::{Call, ChatError, ChatPlatform, Drawn, Happened, Origin, Person, PressedBy, Typed};
 use super::{Bridge, said};
 use crate::domain::clock::Millis;
@@ -156,7 +156,7 @@ impl Bridge {
         if let Err(wait) = platform.reserve(&Call::Tell) {
             return Ok(JobEnd::paced(now.plus(wait)));
         }
-        let fresh = now.since(asked.received) < REPLY_LIFE;
+        let fresh = now.since(asked.received) < reply_life(platform.platform());
         let to = Person {
             user: asked.chat_user.clone(),
             channel: asked.channel.clone().filter(|_| fresh),

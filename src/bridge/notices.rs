@@ -7,7 +7,7 @@ use super::Bridge;
 use super::click::JobEnd;
 use super::ports::{Call, ChatError, ChatPlatform, Person, PressedBy};
 use super::waiting::realm;
-use crate::domain::ids::ClickId;
+use crate::domain::ids::{ClickId, Platform};
 use crate::domain::notice::Notice;
 use crate::store::StoreError;
 use crate::store::clicks::Click;
@@ -17,8 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How long an address for private answers lives (Slack: 30 min).
-pub(super) const REPLY_LIFE: Duration = Duration::from_mins(29);
+/// How long an address for private answers lives (Slack: 30 min; Discord: 15 min).
+pub(super) fn reply_life(platform: Platform) -> Duration {
+    match platform {
+        Platform::Slack => Duration::from_mins(29),
+        Platform::Discord => Duration::from_secs(14 * 60 + 30),
+    }
+}
+
 const ATTEMPTS: i64 = 5;
 /// Older news are not pushed at anybody: they stand where the person looks.
 const STALE: Duration = Duration::from_hours(24);
@@ -36,7 +42,7 @@ impl Bridge {
         let age = now.since(click.received);
         // Where the install is not known, the press's own address is the only way, and needs no token.
         let any = || {
-            let reply = click.reply.is_some() && age < REPLY_LIFE;
+            let reply = click.reply.is_some() && age < reply_life(click.platform);
             self.platforms.values().find(|platform| reply && platform.platform() == click.platform)
         };
         let known = click.install.as_deref().and_then(|install| self.platforms.get(install));
@@ -48,7 +54,7 @@ impl Bridge {
             return self.keep_notice(job, &platform, &click, &notice).await;
         }
         // The press's own address needs no token.
-        let fresh = age < REPLY_LIFE;
+        let fresh = age < reply_life(click.platform);
         let reply = click.reply.clone().filter(|_| fresh).map(SecretString::from);
         if let Some(until) = self.stopped(platform.install()).filter(|_| reply.is_none()) {
             return Ok(JobEnd::paced(until));

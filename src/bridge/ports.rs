@@ -307,6 +307,18 @@ pub trait ChatPlatform: Send + Sync {
     /// Asks the platform who we are there. Must have succeeded once before clicks can be attributed.
     fn identify(&self) -> BoxFuture<'_, Result<Identity, ChatError>>;
 
+    /// Tells the platform what it shows of us (commands), unless that is what was told before: `known`.
+    /// Returns what is to be kept, if anything was told.
+    fn introduce<'a>(&'a self, known: Option<&'a str>) -> BoxFuture<'a, Result<Option<String>, ChatError>> {
+        let _ = known;
+        Box::pin(async { Ok(None) })
+    }
+
+    /// What operators should look at there, and what is well again. Asked now and then; says what is known.
+    fn troubles(&self) -> Vec<Trouble> {
+        vec![]
+    }
+
     /// The channel id of a configured target.
     fn resolve<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<String, ChatError>>;
 
@@ -320,6 +332,11 @@ pub trait ChatPlatform: Send + Sync {
 
     /// Draws a card; pure. Never fails: what does not fit is cut visibly and `cut` says so.
     fn draw(&self, card: &Card, marks: &Marks) -> Drawn;
+
+    /// Whether pressing this control opens something there, before anything is decided.
+    fn opens(&self, control: Control) -> bool {
+        control.opens()
+    }
 
     /// How many pages everything of this card takes when it is opened in full; at least 1. Pure.
     fn pages(&self, card: &Card) -> usize {
@@ -405,6 +422,14 @@ pub trait ChatPlatform: Send + Sync {
     }
 }
 
+/// Something that operators should look at; without a text it is well again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// The alert's key.
+    pub key: String,
+    pub text: Option<String>,
+}
+
 /// What a look at a channel shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
@@ -417,10 +442,18 @@ pub enum Look {
 /// A kind of call, for pacing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call<'a> {
-    Post { channel: &'a str },
-    Edit { channel: &'a str },
+    Post {
+        channel: &'a str,
+    },
+    /// `last`: no other edit of this card is to follow.
+    Edit {
+        channel: &'a str,
+        last: bool,
+    },
     Tell,
-    Find { channel: &'a str },
+    Find {
+        channel: &'a str,
+    },
     Home,
 }
 

@@ -12,7 +12,7 @@
 //! state machine ignores the older of two.
 
 use super::Bridge;
-use super::ports::{Connector, ConnectorError, TaskReading, TaskRef, TaskState};
+use super::ports::{ChatError, ChatPlatform, Connector, ConnectorError, TaskReading, TaskRef, TaskState};
 use crate::domain::clock::Millis;
 use crate::domain::ids::{InteractionId, RuntimeName, Subject};
 use crate::domain::interaction::MISSING;
@@ -80,6 +80,9 @@ fn mark(task: &str) -> u64 {
     task.hash(&mut hasher);
     hasher.finish()
 }
+
+/// Under this name it is kept what an install was last told of our commands. No place is written so.
+const SHOWN_OF_US: &str = "~commands";
 
 impl Bridge {
     /// One pass over a runtime that reads everything.
@@ -420,6 +423,35 @@ impl Bridge {
             .await
     }
 
+    /// Tells an install what it shows of us, when that has changed.
+    async fn introduce(&self, platform: &Arc<dyn ChatPlatform>) -> Result<(), StoreError> {
+        let install = platform.install().to_owned();
+        let known = {
+            let install = install.clone();
+            self.store.read(|tx| Box::pin(async move { tx.pin(&install, SHOWN_OF_US).await })).await?
+        };
+        let alert = format!("commands:{install}");
+        match platform.introduce(known.as_deref()).await {
+            Ok(None) => {}
+            Ok(Some(mark)) => {
+                self.all_clear(&alert).await;
+                let now = self.clock.now();
+                self.store
+                    .write(move |tx| {
+                        Box::pin(async move { tx.keep_mark(&install, SHOWN_OF_US, &mark, now).await })
+                    })
+                    .await?;
+            }
+            Err(ChatError::Permanent { code }) => {
+                let text = format!("{install} does not take our commands ({code}); those of before stay");
+                self.alert(&alert, &text).await;
+            }
+            // The next time we ask who we are.
+            Err(error) => tracing::warn!(install, %error, "our commands could not be told"),
+        }
+        Ok(())
+    }
+
     /// Asks a chat install who we are there, and keeps it.
     pub async fn identify_once(self: &Arc<Self>, install: &str) -> Result<bool, StoreError> {
         let Some(platform) = self.platforms.get(install).cloned() else { return Ok(false) };
@@ -434,6 +466,7 @@ impl Bridge {
                     })
                     .await?;
                 self.recognised(install).await;
+                self.introduce(&platform).await?;
                 Ok(true)
             }
             Err(super::ports::ChatError::Auth { code, needed }) => {

@@ -131,6 +131,33 @@ impl Bridge {
             .unwrap_or_default()
     }
 
+    /// A card cannot be brought up to date where it is. When no other is left of an open interaction, one is
+    /// posted once to the route's fallback; operators are told of the place anyway.
+    pub(super) async fn stand_in(
+        self: &Arc<Self>,
+        card: &CardRow,
+        interaction: &Interaction,
+    ) -> Result<(), StoreError> {
+        let bridge = Arc::clone(self);
+        let (stuck, now) = (card.id, self.clock.now());
+        let fallback = if card.fallback { vec![] } else { self.fallback_of(interaction) };
+        let id = interaction.id;
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let current = tx.interaction(id, true).await?;
+                    let Some(current) = current.filter(|current| !is_settled(&current.machine)) else {
+                        return Ok(());
+                    };
+                    if !stands_somewhere(&tx.cards_of(id).await?, stuck) {
+                        bridge.queue_places(tx, id, current.owner.as_ref(), &fallback, true, now).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
     /// A card's message is gone. When no other is left of an open interaction, it is posted once to the
     /// route's fallback; without one operators are told.
     pub(super) async fn card_gone(

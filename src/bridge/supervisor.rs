@@ -223,6 +223,7 @@ impl Bridge {
             if known && let Err(error) = self.check_pins(install).await {
                 tracing::warn!(install, %error, "pinned names could not be looked at");
             }
+            self.tend_troubles(install).await;
             let pause = match (known, self.is_stopped(install)) {
                 (_, true) => IDENTIFY_STOPPED,
                 (true, false) => IDENTIFY,
@@ -256,6 +257,9 @@ impl Bridge {
     async fn housekeeping(self: &Arc<Self>, stop: &CancellationToken) {
         let mut minute = 0;
         while !stop.is_cancelled() {
+            for install in self.platforms.keys() {
+                self.tend_troubles(install).await;
+            }
             if let Some(lease) = self.take_lease("housekeeping").await {
                 if let Err(error) = self.store.sweep(self.clock.now(), KEEP).await {
                     tracing::warn!(%error, "old rows could not be deleted");

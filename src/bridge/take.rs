@@ -68,8 +68,8 @@ impl Meaning {
                 shown: token.digest.clone(),
                 cut: token.cut,
             }),
-            // A form that was submitted.
-            Self::Opened(opening) if pressed.reason.is_some() => Some(ClickedControl {
+            // A form that was submitted, or a second question answered.
+            Self::Opened(opening) if decides(opening, pressed) => Some(ClickedControl {
                 interaction: opening.interaction,
                 card: opening.card,
                 control: opening.control.clone(),
@@ -112,7 +112,7 @@ impl Bridge {
                         (&meaning, pressed.channel.clone(), pressed.message.clone())
                     {
                         let at = MessageRef { channel, message };
-                        if learn_message(tx, token.card, &at, &pressed, now).await? {
+                        if learn_message(tx, token.card, at, &pressed, now).await? {
                             meaning
                         } else {
                             tracing::warn!(card = %token.card, "a card's control was pressed on a message that is not its own; refused");
@@ -128,13 +128,15 @@ impl Bridge {
                         .is_none_or(|said| !matches!(said.standing, Standing::Unfit(_)));
                     match meaning {
                         Meaning::Control(ref token) if may_open => {
-                            if let Some(control) =
-                                Control::parse(&token.control).filter(|control| control.opens())
-                            {
+                            let there = bridge.platforms.get(&token.install);
+                            let opens = |control: &Control| {
+                                there.map_or(control.opens(), |platform| platform.opens(*control))
+                            };
+                            if let Some(control) = Control::parse(&token.control).filter(opens) {
                                 return bridge.opens_first(tx, &pressed, token, control, now).await;
                             }
                         }
-                        Meaning::Opened(opening) if pressed.reason.is_none() && may_open => {
+                        Meaning::Opened(opening) if !decides(&opening, &pressed) && may_open => {
                             return bridge.opens_page(tx, &pressed, opening).await;
                         }
                         _ => {}
@@ -198,6 +200,11 @@ impl Bridge {
     }
 }
 
+/// Whether pressing something that was opened is a decision: else it turns a page.
+fn decides(opening: &Opening, pressed: &Pressed) -> bool {
+    pressed.reason.is_some() || opening.control == Control::ApproveConfirmed.as_str()
+}
+
 /// What the token stands for. A token of an install that this secret does not speak for is no token
 /// here, and what was opened for somebody else is none either.
 async fn meaning_of(tx: &mut Tx, pressed: &Pressed, verified_by: &[String]) -> Result<Meaning, StoreError> {
@@ -215,21 +222,28 @@ async fn meaning_of(tx: &mut Tx, pressed: &Pressed, verified_by: &[String]) -> R
 /// a second copy.
 ///
 /// On Discord a card's channel is known before it is posted, and a message that is not ours, or in another
-/// channel, cannot be a copy: `false`.
+/// channel or thread, cannot be a copy: `false`. A thread is a channel of its own there; the card belongs to the
+/// one above.
 async fn learn_message(
     tx: &mut Tx,
     card: CardId,
-    at: &MessageRef,
+    at: MessageRef,
     pressed: &Pressed,
     now: Millis,
 ) -> Result<bool, StoreError> {
     let Some(row) = tx.card(card).await? else { return Ok(true) };
+    let discord = pressed.platform == Platform::Discord;
+    let at = match &row.channel {
+        Some(channel) if discord => at.within(channel),
+        _ => at,
+    };
+    let at = &at;
     let known = row.at();
-    if pressed.platform == Platform::Discord
-        && known
-            .as_ref()
-            .is_some_and(|known| known != at && (known.channel != at.channel || !pressed.own_message))
-    {
+    let elsewhere = match &known {
+        Some(known) => at.channel != known.channel || at.thread() != known.thread(),
+        None => at.thread().is_some_and(|thread| row.thread.as_deref() != Some(thread)),
+    };
+    if discord && known.as_ref() != Some(at) && (elsewhere || !pressed.own_message) {
         return Ok(false);
     }
     match known {

@@ -45,6 +45,8 @@ enum What {
     Nothing(Notice),
     /// The form for a reason, with its token.
     Reason(Box<Drawing>, String),
+    /// The second question, with the token of its answer.
+    Confirm(Box<Drawing>, String),
     /// That page of everything.
     Page(Box<Drawing>, usize),
     /// In the place of a page, why there is none any more.
@@ -133,6 +135,7 @@ impl Bridge {
         });
         Ok(opens(match control {
             Control::ShowAll => What::Page(drawing, 1),
+            Control::ApproveConfirmed => What::Confirm(drawing, name),
             _ => What::Reason(drawing, name),
         }))
     }
@@ -187,7 +190,7 @@ impl Bridge {
             _ if *shown != interaction.machine.digest => {
                 Some(Notice::Refused { why: Why::Changed, by: None })
             }
-            State::Answering(claim) if control == Control::DenyReason => {
+            State::Answering(claim) if control != Control::ShowAll => {
                 Some(Notice::BeingAnswered { by: self.person(install, claim.subject.as_str()) })
             }
             State::Open | State::Answering(_) => None,
@@ -201,7 +204,10 @@ impl Bridge {
     pub async fn ready(self: &Arc<Self>, opens: &Opens) -> Result<Ready, Notice> {
         let drawing = match &opens.what {
             What::Nothing(notice) => return Err(notice.clone()),
-            What::Reason(drawing, _) | What::Instead(drawing, _) | What::Page(drawing, _) => drawing,
+            What::Reason(drawing, _)
+            | What::Confirm(drawing, _)
+            | What::Instead(drawing, _)
+            | What::Page(drawing, _) => drawing,
         };
         let about = self.about(drawing, &opens.install).await?;
         let ready = |content, seen| Ready {
@@ -211,6 +217,7 @@ impl Bridge {
         match &opens.what {
             What::Nothing(notice) => Err(notice.clone()),
             What::Reason(_, token) => Ok(ready(Content::DenyReason { token: token.clone() }, None)),
+            What::Confirm(_, token) => Ok(ready(Content::Confirm { token: token.clone() }, None)),
             What::Instead(_, notice) => Ok(ready(Content::Told(notice.clone()), None)),
             What::Page(_, wanted) => {
                 let page = self.page(&opens.install, drawing, *wanted).await?;

@@ -143,7 +143,7 @@ async fn chats(service: &Service, report: &mut Report) {
     for (install, platform) in &service.bridge.platforms {
         let findings = platform.examine().await;
         let refused = findings.iter().all(|finding| finding.severity == Severity::Error);
-        report.all(&format!("slack {install}"), findings);
+        report.all(&format!("{} {install}", platform.platform().as_str()), findings);
         if refused {
             continue;
         }

@@ -121,7 +121,10 @@ impl Service {
                     bot_token: discord.bot_token.clone(),
                     guild_id: discord.guild_id.clone(),
                     api_url: discord.api_url.clone(),
-                    over_http: discord.inbound != DiscordInbound::Gateway,
+                    public_key: match &discord.inbound {
+                        DiscordInbound::Gateway => None,
+                        DiscordInbound::Http { public_key } => Some(public_key.clone()),
+                    },
                 },
                 http.clone(),
                 Arc::clone(&machine.clock),

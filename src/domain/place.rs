@@ -225,6 +225,23 @@ pub struct MessageRef {
     pub message: String,
 }
 
+impl MessageRef {
+    /// The message as it is named within a channel: one in a thread below it is `<thread>/<message>` there.
+    #[must_use]
+    pub fn within(self, channel: &str) -> Self {
+        if self.channel == channel {
+            return self;
+        }
+        Self { channel: channel.to_owned(), message: format!("{}/{}", self.channel, self.message) }
+    }
+
+    /// The thread below the channel in which it is, if it is in one.
+    #[must_use]
+    pub fn thread(&self) -> Option<&str> {
+        self.message.split_once('/').map(|(thread, _)| thread)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,6 +28,9 @@ pub struct View {
 pub enum Content {
     /// One field for the reason of a denial; submitting it is the click.
     DenyReason { token: String },
+    /// The second question before an approval counts; pressing its button is the click. Only where the platform
+    /// does not ask by itself.
+    Confirm { token: String },
     /// A page of everything.
     ShowAll(Page),
     /// In the place of a page: why there is nothing to read any more.

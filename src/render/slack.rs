@@ -545,7 +545,7 @@ impl Context for WaitingText {
                 samples.push(Self { count, beyond, ..Self::of(part) });
             }
         }
-        for unfit in ["guest", "stranger", "bot", "deactivated", "invited", "nobody"] {
+        for unfit in ["guest", "stranger", "bot", "deactivated", "invited", "timed_out", "nobody"] {
             samples.push(Self { unfit, ..Self::of("unfit") });
         }
         samples.push(Self { user: "U0DANA".into(), ..Self::of("unlinked") });
@@ -626,7 +626,7 @@ impl Context for NoticeText {
         }
         samples.push(Self { by: dana(), ..Self::plain("being_answered") });
         samples.push(Self { user: "slack:acme:U0DANA".into(), ..Self::plain("unlinked") });
-        for unfit in ["guest", "stranger", "bot", "deactivated", "invited", "nobody"] {
+        for unfit in ["guest", "stranger", "bot", "deactivated", "invited", "timed_out", "nobody"] {
             samples.push(Self { unfit, ..Self::plain("unfit") });
         }
         for groups in [vec![], vec!["release".to_owned(), "owner".to_owned()]] {

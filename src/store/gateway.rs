@@ -20,6 +20,9 @@ const LOAD: &str =
     "SELECT session, seq, resume_url FROM gateway_sessions WHERE install = $1 AND session <> ''";
 const CARD_AT: &str =
     "SELECT id FROM cards WHERE channel = $2 AND message = $3 AND install = $1 AND state = 'live'";
+/// A message in a thread is kept with the channel above it, as `<thread>/<message>`.
+const CARD_BELOW: &str = "SELECT id FROM cards WHERE channel IN (SELECT DISTINCT channel FROM threads WHERE install = $1) \
+    AND message = $2 AND install = $1 AND state = 'live'";
 const OPEN_IN: &str = "SELECT c.id FROM cards c JOIN interactions i ON i.id = c.interaction_id \
     WHERE i.state <> 'settled' AND c.install = $1 AND c.channel = $2 AND c.state = 'live' LIMIT $3";
 const DOUBT: &str = "UPDATE cards SET confirm_ms = $2 WHERE id = $1 AND state = 'live'";
@@ -28,6 +31,13 @@ impl Tx {
     /// The card whose message that is.
     pub async fn card_at(&mut self, install: &str, at: &MessageRef) -> Result<Option<CardId>, StoreError> {
         let row = fetch_optional!(self, (Uuid,), CARD_AT, install, &at.channel, &at.message)?;
+        let row = match row {
+            Some(row) => Some(row),
+            None => {
+                let below = format!("{}/{}", at.channel, at.message);
+                fetch_optional!(self, (Uuid,), CARD_BELOW, install, &below)?
+            }
+        };
         Ok(row.map(|(id,)| CardId(id)))
     }
 

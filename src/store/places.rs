@@ -100,6 +100,26 @@ impl Tx {
         .map(|_| ())
     }
 
+    /// Keeps a text under a name of ours, in the place of what was kept before.
+    pub async fn keep_mark(
+        &mut self,
+        install: &str,
+        name: &str,
+        text: &str,
+        at: Millis,
+    ) -> Result<(), StoreError> {
+        exec!(
+            self,
+            "INSERT INTO pins (install, name, channel, pinned_ms) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (install, name) DO UPDATE SET channel = excluded.channel, pinned_ms = excluded.pinned_ms",
+            install,
+            name,
+            text,
+            at.0
+        )
+        .map(|_| ())
+    }
+
     /// A channel has another id from now on: pins, cards, copies, threads and bulletins follow it. Names that
     /// are the old id itself are pinned to the new one.
     pub async fn move_channel(

@@ -35,6 +35,8 @@ mod story_approval;
 #[cfg(test)]
 mod story_chaos;
 #[cfg(test)]
+mod story_discord;
+#[cfg(test)]
 mod story_incident;
 #[cfg(test)]
 mod story_people;

@@ -246,3 +246,46 @@ async fn hostile_text_is_literal(#[values(SQLITE, POSTGRES, SOCKETS)] on: Ground
     assert!(!shown.contains('\u{202e}') && !shown.contains('\u{200b}'), "{shown}");
     story.end().await;
 }
+
+/// Members who are subjects by Slack's own word; Dana is configured, and so is what Sam's account would be.
+const BY_PLATFORM: &str = r#"
+[[group]]
+name = "release"
+subjects = ["slack:T0ACME:U0KIM", "slack:T0ACME:U0DANA", "slack:T0ACME:U0SAM"]
+
+[[person]]
+subject = "dana@example.com"
+slack = ["acme:U0DANA"]
+
+[[person]]
+subject = "slack:T0ACME:U0SAM"
+slack = ["acme:U0LEE"]
+
+[[route]]
+when = { runtime = "prod" }
+to = ["slack:acme:#releases"]
+approvers = ["release"]
+"#;
+
+/// Who has no other link answers as the account, and nobody is made somebody who is configured.
+#[rstest]
+#[tokio::test]
+async fn a_member_without_another_link_answers_as_the_account(#[values(SQLITE, POSTGRES)] on: Ground) {
+    let slack = "subject = \"slack:{team_id}:{user_id}\"";
+    let story = Story::with(on, Wants { slack, people_and_routes: BY_PLATFORM, ..Wants::default() }).await;
+    let (ask, card) = story.asked("deploy_service").await;
+    // A configured link wins, and that subject is in no group.
+    story.presses("U0DANA", &card, "Approve").await;
+    // Somebody else is configured as what this account would be.
+    story.presses("U0SAM", &card, "Approve").await;
+    story.deliver().await;
+    assert_eq!(story.recorded(&ask), []);
+    assert_eq!(story.clicks().await.get("refused"), Some(&2));
+    story.presses("U0KIM", &card, "Approve").await;
+    story.deliver().await;
+    assert_eq!(story.recorded(&ask), [("slack:T0ACME:U0KIM".to_owned(), true)]);
+    let card = story.card(RELEASES);
+    assert!(story.reads(&card).contains("kim"), "named by mention: {}", story.reads(&card));
+    story.pass(Duration::from_mins(2)).await;
+    story.end().await;
+}

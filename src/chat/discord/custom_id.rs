@@ -15,7 +15,7 @@ const LONGEST: usize = 90;
 pub enum Verb {
     /// A decision.
     Do,
-    /// Opens a form; of a form itself: it is submitted.
+    /// Opens a form or a second question; of a form itself: it is submitted.
     Form,
     /// Opens a page of everything.
     All,
@@ -34,9 +34,9 @@ impl Verb {
     #[must_use]
     pub fn of(control: Control) -> Self {
         match control {
-            Control::DenyReason => Self::Form,
+            Control::DenyReason | Control::ApproveConfirmed => Self::Form,
             Control::ShowAll => Self::All,
-            Control::Approve | Control::ApproveConfirmed | Control::Deny | Control::Withdraw => Self::Do,
+            Control::Approve | Control::Deny | Control::Withdraw => Self::Do,
         }
     }
 }

@@ -48,6 +48,7 @@ use crate::bridge::ports::{
     Call, ChatError, ChatPlatform, Destination, Drawn, Finding, Identity, Look, Marks, MessageRef, Person,
     PressedBy, Profile, WayIn,
 };
+use crate::chat::once::Once;
 use crate::domain::bulletin::Bulletin;
 use crate::domain::card::Card;
 use crate::domain::clock::{Clock, Millis};
@@ -63,8 +64,7 @@ use futures_util::future::BoxFuture;
 use methods::Method;
 use places::{Known, Listing};
 use secrecy::SecretString;
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 /// One `[[slack]]` of the configuration.
@@ -86,7 +86,7 @@ pub struct Slack {
     clock: Arc<dyn Clock>,
     templates: Arc<Templates>,
     known: RwLock<Option<Known>>,
-    refused: RefusedOnce,
+    refused: Once,
     listing: tokio::sync::Mutex<Listing>,
     /// The Web API is on this machine (tests, the demo), so response addresses may be too.
     on_loopback: bool,
@@ -116,7 +116,7 @@ impl Slack {
             clock,
             templates,
             known: RwLock::default(),
-            refused: RefusedOnce::default(),
+            refused: Once::default(),
             listing: tokio::sync::Mutex::default(),
             on_loopback,
         }
@@ -235,27 +235,6 @@ impl ChatPlatform for Slack {
 
     fn examine_place<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Vec<Finding>> {
         Box::pin(self.look_at_place(target))
-    }
-}
-
-/// What Slack has refused once, by key, so that it is not sent again. Bounded: when it is full it
-/// starts anew, and something may be refused a second time.
-#[derive(Debug, Default)]
-struct RefusedOnce(Mutex<HashSet<String>>);
-
-impl RefusedOnce {
-    const MOST: usize = 4096;
-
-    fn knows(&self, key: &str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(key)
-    }
-
-    fn remember(&self, key: &str) {
-        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if keys.len() >= Self::MOST {
-            keys.clear();
-        }
-        keys.insert(key.to_owned());
     }
 }
 

@@ -332,7 +332,7 @@ async fn a_right_is_taken_before_and_not_twice() {
             matches!(paced, Err(ChatError::Paced { after }) if after == Duration::from_secs(30)),
             "{paced:?}"
         );
-        assert!(scene.slack.reserve(&Call::Edit { channel: "C1" }).is_err());
+        assert!(scene.slack.reserve(&Call::Edit { channel: "C1", last: false }).is_err());
         assert_eq!(scene.slack.reserve(&Call::Tell), Ok(()));
     })
     .await;
@@ -491,13 +491,4 @@ async fn names_are_resolved_by_a_listing_that_survives_pacing() {
         assert_eq!(scene.slack.resolve(&name("ops")).await.unwrap(), "C0OPS");
     })
     .await;
-}
-
-#[test]
-fn what_is_remembered_is_bounded() {
-    let refused = RefusedOnce::default();
-    for n in 0..=RefusedOnce::MOST {
-        refused.remember(&n.to_string());
-    }
-    assert!(refused.knows(&RefusedOnce::MOST.to_string()) && !refused.knows("0"));
 }

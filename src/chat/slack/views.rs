@@ -93,6 +93,8 @@ pub(super) fn draw(templates: &Templates, view: &View) -> Value {
             "title": title("all_title"), "close": title("close"),
             "blocks": page_blocks(templates, view, page, format!("{ids}:p{}", page.at)),
         }),
+        // Slack asks by itself, at the button.
+        Content::Confirm { .. } => json!({"type": "modal", "title": title("told_title"), "blocks": []}),
         Content::Told(notice) => json!({
             "type": "modal", "callback_id": "cs.show_all",
             "title": title("told_title"), "close": title("close"),

@@ -90,7 +90,7 @@ fn every_optional_line_of_the_example_loads_too() {
             (_, Err(findings)) => panic!("{key}: {findings}"),
         }
     }
-    assert_eq!(lines, 8);
+    assert_eq!(lines, 11);
 }
 
 #[test]

@@ -57,6 +57,10 @@ async fn a_pin_stays_and_follows_its_channel(#[values(Backend::Sqlite, Backend::
     write!(bench.store, |tx| tx.set_pin("acme", "ops", "C2", START));
     assert_eq!(write!(bench.store, |tx| tx.pin("acme", "ops")).as_deref(), Some("C1"), "the first pin stays");
     assert_eq!(write!(bench.store, |tx| tx.pins("acme")), [("ops".to_owned(), "C1".to_owned())]);
+    for mark in ["a", "b"] {
+        write!(bench.store, |tx| tx.keep_mark("beta", "~commands", mark, START));
+        assert_eq!(write!(bench.store, |tx| tx.pin("beta", "~commands")).as_deref(), Some(mark));
+    }
 
     cards(&bench, "slack:acme:#ops", 1).await;
     let (here, copy) = (MessageRef { channel: "C1".into(), message: "1.1".into() }, "1.2");

@@ -14,6 +14,7 @@ use countersign::config::Config;
 use countersign::domain::clock::{Clock, Millis};
 use countersign::net::{self, Limits};
 use countersign::sandbox::a2a::{self, A2aWorld, Ask, AuthMode, Foreign, Jwks, Open, Opened, Setup, Watch};
+use countersign::sandbox::discord::{self, DiscordWorld};
 use countersign::sandbox::slack::{self, Delivery, Message, SlackWorld};
 use countersign::sandbox::time::Time;
 use countersign::store::jobs::JobKind;
@@ -51,6 +52,7 @@ impl Clock for HandClock {
 /// What a story is told with.
 pub(crate) struct Story {
     pub(crate) slack: Arc<SlackWorld>,
+    pub(crate) discord: Arc<DiscordWorld>,
     pub(crate) a2a: Arc<A2aWorld>,
     pub(crate) service: Service,
     pub(crate) sandbox: SocketAddr,
@@ -78,6 +80,8 @@ pub(crate) struct Wants {
     pub(crate) whole_runtime: Option<String>,
     /// More keys of the `[[slack]]`.
     pub(crate) slack: &'static str,
+    /// With a `[[discord]]` named `guild` too.
+    pub(crate) discord: bool,
     /// More text before the first section's tables.
     pub(crate) more: &'static str,
     pub(crate) limits: Limits,
@@ -143,6 +147,7 @@ impl Default for Wants {
             runtime: "",
             whole_runtime: None,
             slack: "",
+            discord: false,
             more: "",
             limits: Limits { connect: Duration::from_secs(2), total: Duration::from_secs(3) },
             binding: a2a::Binding::JsonRpc,
@@ -176,6 +181,7 @@ impl Story {
         let hand = Arc::new(AtomicI64::new(START));
         let time = Time::Manual(Arc::clone(&hand));
         let slack = SlackWorld::acme(time.clone());
+        let discord = DiscordWorld::acme(time.clone());
         let a2a = A2aWorld::new(Setup {
             time,
             seed: Some("s".into()),
@@ -184,11 +190,14 @@ impl Story {
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let sandbox = listener.local_addr().unwrap();
-        let router = slack::router(Arc::clone(&slack)).merge(a2a::router(Arc::clone(&a2a)));
+        let router = slack::router(Arc::clone(&slack))
+            .merge(discord::router(Arc::clone(&discord)))
+            .merge(a2a::router(Arc::clone(&a2a)));
         let servers = vec![spawn(serve(listener, router))];
         let front = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = front.local_addr().unwrap();
         slack.set_base_url(&format!("http://{sandbox}"));
+        discord.set_base_url(&format!("http://{sandbox}"));
         slack.set_app_url(&format!("http://{address}"));
         a2a.set_auth(
             vec![AuthMode::Jwt {
@@ -214,6 +223,7 @@ impl Story {
         let service = build(&config, &hand, wants.limits).await;
         let mut story = Self {
             slack,
+            discord,
             a2a,
             service,
             sandbox,
@@ -228,7 +238,10 @@ impl Story {
             timing: wants.timing.clone(),
         };
         story.open_doors(front).await;
-        assert!(story.service.bridge.identify_once("acme").await.unwrap(), "the stand-in says who we are");
+        for install in story.service.bridge.platforms.keys() {
+            let known = story.service.bridge.identify_once(install).await.unwrap();
+            assert!(known, "the stand-in says who we are");
+        }
         story
     }
 
@@ -280,7 +293,9 @@ impl Story {
         service.bridge.hurry_answers(None).await.unwrap();
         let front = TcpListener::bind(self.address).await.unwrap();
         self.open_doors(front).await;
-        self.service.bridge.identify_once("acme").await.unwrap();
+        for install in self.service.bridge.platforms.keys() {
+            self.service.bridge.identify_once(install).await.unwrap();
+        }
     }
 
     /// The configuration as a file, for the binary.
@@ -508,6 +523,8 @@ impl Story {
         }
         let complaints = self.slack.complaints();
         assert!(complaints.is_empty(), "Slack has complaints: {complaints:#?}");
+        let complaints = self.discord.complaints();
+        assert!(complaints.is_empty(), "Discord has complaints: {complaints:#?}");
         super::outside::slackblocks_accepts(&self.slack.payloads());
         assert_eq!(self.a2a.requests_of("CancelTask").len(), 0, "Countersign never cancels a task");
         self.keeps_secrets().await;
@@ -523,7 +540,8 @@ impl Story {
 }
 
 /// Every A2A and Slack credential of a story's configuration.
-const SECRETS: [&str; 8] = [
+const SECRETS: [&str; 9] = [
+    discord::acme::TOKEN,
     slack::acme::APP_TOKEN,
     WATCH_TOKEN,
     OPERATOR,
@@ -552,6 +570,7 @@ impl Story {
         let shown = [
             ("runtime", self.a2a.dump().to_string()),
             ("messages", dump["messages"].to_string()),
+            ("Discord", self.discord.dump().to_string()),
             ("private messages", dump["ephemerals"].to_string()),
             ("views", dump["views"].to_string()),
             ("answers to Slack", self.slack.deliveries().iter().map(|one| one.body.as_str()).collect()),
@@ -600,6 +619,8 @@ bot_token = {{ env = "BOT" }}
 api_url = "http://{sandbox}/slack/api"
 {slack}
 
+{discord}
+
 {people}
 "#,
         keys = keys.display(),
@@ -610,7 +631,24 @@ api_url = "http://{sandbox}/slack/api"
             Inbound::Socket => "app_token = { env = \"APP\" }",
         },
         slack = wants.slack,
+        discord = if wants.discord { on_discord(sandbox) } else { String::new() },
         people = wants.people_and_routes,
+    )
+}
+
+/// The install on the Discord stand-in.
+fn on_discord(sandbox: SocketAddr) -> String {
+    format!(
+        r#"
+[[discord]]
+name = "guild"
+application_id = "{}"
+bot_token = {{ env = "DISCORD" }}
+guild_id = "{}"
+api_url = "http://{sandbox}/discord/api/v10"
+"#,
+        discord::acme::APP,
+        discord::acme::GUILD,
     )
 }
 
@@ -641,6 +679,7 @@ pub(crate) fn env(name: &str) -> Option<String> {
             "WATCH" => WATCH_TOKEN,
             "BOT" => slack::acme::BOT_TOKEN,
             "APP" => slack::acme::APP_TOKEN,
+            "DISCORD" => discord::acme::TOKEN,
             "SIGNING" => slack::acme::SIGNING_SECRET,
             "PREVIOUS" => PREVIOUS_SECRET,
             "BETA" => slack::acme::BETA_TOKEN,
