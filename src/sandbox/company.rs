@@ -4,6 +4,7 @@
 //! Invariant: the people here and the configuration text say the same of who is who; secrets are
 //! made anew for every run and stand in neither.
 
+use super::discord::{self, DiscordWorld, acme as guild, perms};
 use super::slack::{Channel, Install, SlackWorld, Team, TokenState, User, UserKind, acme};
 use super::time::Time;
 use std::fmt::Write as _;
@@ -71,6 +72,38 @@ pub fn slack(time: Time, bot_token: &str, signing_secret: &str) -> Arc<SlackWorl
         .channel(Channel::new(OPS, "ops", TEAM, &everybody[..6]))
         .group("S0RELEASE", TEAM, &["U0DANA", "U0KIM"])
         .install(bot_token, install)
+        .build()
+}
+
+/// Who of these people is who in the demo's Discord: the Slack user, the Discord account.
+pub const ON_DISCORD: [(&str, &str); 4] =
+    [("U0DANA", guild::DANA), ("U0KIM", guild::KIM), ("U0SAM", guild::SAM), ("U0NOA", guild::NOA)];
+
+/// The demo's Discord, with this bot token and the seed of the key that signs its clicks.
+#[must_use]
+pub fn discord(time: Time, bot_token: &str, seed: [u8; 32]) -> Arc<DiscordWorld> {
+    let guild = ON_DISCORD.iter().fold(
+        discord::Guild::new(guild::GUILD, "Acme", guild::OLA)
+            .role(discord::Role::new(guild::RELEASE, "release"))
+            .role(discord::Role::new(guild::BOT_ROLE, "countersign").permissions(perms::BOT))
+            .member(guild::BOT, &[guild::BOT_ROLE]),
+        |made, (user, id)| {
+            let release = matches!(*user, "U0DANA" | "U0KIM");
+            made.member(id, if release { &[guild::RELEASE] } else { &[] })
+        },
+    );
+    let person = |id, username, shown| discord::User::new(id, username, shown);
+    DiscordWorld::builder(time)
+        .user(person(guild::BOT, "countersign", "Countersign").bot())
+        .user(person(guild::DANA, "dana.l", "Dana Lee"))
+        .user(person(guild::KIM, "kim.i", "Kim Ito"))
+        .user(person(guild::SAM, "sam.o", "Sam Ortiz"))
+        .user(person(guild::NOA, "noa.b", "Noa Berg"))
+        .user(person(guild::OLA, "ola.o", "Ola Owner"))
+        .app(guild::APP, "countersign", guild::BOT, bot_token, seed)
+        .guild(guild)
+        .channel(discord::Channel::new(guild::RELEASES, "releases", guild::GUILD))
+        .channel(discord::Channel::new(guild::OPS, "ops", guild::GUILD))
         .build()
 }
 

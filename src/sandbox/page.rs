@@ -11,10 +11,12 @@
 //! are marked before each look, so the next look follows at once.
 
 mod act;
+mod discord;
 mod state;
 
 use super::a2a::A2aWorld;
 use super::agent::Agent;
+use super::discord::DiscordWorld;
 use super::slack::SlackWorld;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -38,17 +40,21 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const TOGETHER: Duration = Duration::from_millis(60);
 
 const JS: &str = "text/javascript; charset=utf-8";
-const FILES: [(&str, &str, &str); 5] = [
+const FILES: [(&str, &str, &str); 7] = [
     ("page.css", "text/css; charset=utf-8", include_str!("page/page.css")),
     ("page.js", JS, include_str!("page/page.js")),
     ("blocks.js", JS, include_str!("page/blocks.js")),
     ("text.js", JS, include_str!("page/text.js")),
+    ("discord.js", JS, include_str!("page/discord.js")),
+    ("discord.css", "text/css; charset=utf-8", include_str!("page/discord.css")),
     ("icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
 ];
 
 /// What the page shows and acts on.
 pub struct Page {
     pub(super) slack: Arc<SlackWorld>,
+    /// A second pane of the page, where there is a Discord.
+    pub(super) discord: Option<Arc<DiscordWorld>>,
     pub(super) a2a: Arc<A2aWorld>,
     pub(super) agent: Arc<Agent>,
     /// Ends the open event streams.
@@ -62,7 +68,14 @@ impl Page {
     #[must_use]
     pub fn over(slack: Arc<SlackWorld>, a2a: Arc<A2aWorld>, stop: CancellationToken) -> Self {
         let agent = Arc::new(Agent::new(Arc::clone(&a2a)));
-        Self { slack, a2a, agent, stop, changes: AtomicU32::new(0) }
+        Self { slack, discord: None, a2a, agent, stop, changes: AtomicU32::new(0) }
+    }
+
+    /// The same with a Discord in a second pane.
+    #[must_use]
+    pub fn with_discord(mut self, discord: Arc<DiscordWorld>) -> Self {
+        self.discord = Some(discord);
+        self
     }
 }
 
@@ -149,21 +162,26 @@ async fn events(State(page): State<Arc<Page>>, Query(viewer): Query<Viewer>) -> 
 }
 
 fn changes(page: Arc<Page>, user: String) -> impl Stream<Item = Result<Event, Infallible>> {
-    let seen = (page.slack.changed(), page.a2a.changed(), String::new());
-    futures_util::stream::unfold(seen, move |(mut slack, mut a2a, last)| {
+    // Without a Discord nothing is heard of one: its sender is kept so that it does not end.
+    let (still, never) = tokio::sync::watch::channel(0);
+    let discord = page.discord.as_ref().map_or(never, |discord| discord.changed());
+    let seen = (page.slack.changed(), page.a2a.changed(), discord, still, String::new());
+    futures_util::stream::unfold(seen, move |(mut slack, mut a2a, mut discord, still, last)| {
         let (page, user) = (Arc::clone(&page), user.clone());
         async move {
             loop {
                 slack.mark_unchanged();
                 a2a.mark_unchanged();
+                discord.mark_unchanged();
                 let state = state::seen_by(&page, &user)?.to_string();
                 if state != last {
-                    return Some((Ok(Event::default().data(&state)), (slack, a2a, state)));
+                    return Some((Ok(Event::default().data(&state)), (slack, a2a, discord, still, state)));
                 }
                 tokio::select! {
                     () = page.stop.cancelled() => return None,
                     changed = slack.changed() => changed.ok()?,
                     changed = a2a.changed() => changed.ok()?,
+                    changed = discord.changed() => changed.ok()?,
                 }
                 tokio::time::sleep(TOGETHER).await;
             }

@@ -7,6 +7,7 @@
 use super::a2a::{self, A2aWorld, AuthMode, CardSpec, Jwks, Setup, Watch};
 use super::agent::Agent;
 use super::company;
+use super::discord::{self, DiscordWorld};
 use super::page::{self, Page};
 use super::slack::{self, SlackWorld};
 use super::time::Time;
@@ -28,11 +29,13 @@ pub struct Options {
     pub time: Time,
     /// Whether the agent asks by itself; without it only the page's button makes it ask.
     pub agent: bool,
+    /// With a Discord beside the Slack.
+    pub discord: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { time: Time::System, agent: true }
+        Self { time: Time::System, agent: true, discord: false }
     }
 }
 
@@ -40,11 +43,15 @@ impl Default for Options {
 const SECRETS: [&str; 4] =
     ["DEMO_SLACK_BOT_TOKEN", "DEMO_SLACK_SIGNING_SECRET", "DEMO_WATCH_TOKEN", "DEMO_OPERATOR_TOKEN"];
 
+/// The bot token of the Discord, where there is one.
+const DISCORD_SECRET: &str = "DEMO_DISCORD_BOT_TOKEN";
+
 /// A bound, not yet running server.
 pub struct SandboxServer {
     /// Where it listens.
     pub addr: SocketAddr,
     pub slack: Arc<SlackWorld>,
+    pub discord: Option<Arc<DiscordWorld>>,
     pub a2a: Arc<A2aWorld>,
     pub agent: Arc<Agent>,
     runs_agent: bool,
@@ -72,14 +79,24 @@ impl SandboxServer {
         let of = |name: &str| secrets.get(name).cloned().unwrap_or_default();
         let slack = company::slack(options.time.clone(), &of(SECRETS[0]), &of(SECRETS[1]));
         slack.set_base_url(&format!("http://{addr}"));
+        let watch = of(SECRETS[2]);
+        let mut discord = None;
+        if options.discord {
+            let (token, mut seed) = (format!("demo.{}", random()?), [0; 32]);
+            SystemRandom::new().fill(&mut seed).map_err(|_| io::Error::other("no randomness"))?;
+            let world = company::discord(options.time.clone(), &token, seed);
+            world.set_base_url(&format!("http://{addr}"));
+            secrets.insert(DISCORD_SECRET, token);
+            discord = Some(world);
+        }
         let a2a = A2aWorld::new(Setup {
             time: options.time,
-            watchers: BTreeMap::from([(of(SECRETS[2]), Watch::All)]),
+            watchers: BTreeMap::from([(watch, Watch::All)]),
             ..Setup::default()
         });
         a2a.set_card("release", CardSpec::default());
         let agent = Arc::new(Agent::new(Arc::clone(&a2a)));
-        Ok(Self { addr, slack, a2a, agent, runs_agent: options.agent, secrets, listener })
+        Ok(Self { addr, slack, discord, a2a, agent, runs_agent: options.agent, secrets, listener })
     }
 
     /// The root address, also that of the page.
@@ -114,6 +131,7 @@ impl SandboxServer {
     pub async fn run(self, stop: CancellationToken) -> io::Result<()> {
         let page = Arc::new(Page {
             slack: Arc::clone(&self.slack),
+            discord: self.discord.clone(),
             a2a: Arc::clone(&self.a2a),
             agent: Arc::clone(&self.agent),
             stop: stop.clone(),
@@ -137,7 +155,9 @@ impl SandboxServer {
     }
 
     fn app(page: Arc<Page>) -> Router {
+        let discord = page.discord.clone().map(discord::router).unwrap_or_default();
         slack::router(Arc::clone(&page.slack))
+            .merge(discord)
             .merge(a2a::router(Arc::clone(&page.a2a)))
             .merge(page::router(page))
             .layer(middleware::from_fn(page::own_page_only))

@@ -17,6 +17,8 @@ mod crash;
 #[cfg(test)]
 mod judges;
 #[cfg(test)]
+mod judges_discord;
+#[cfg(test)]
 mod judges_slack;
 #[cfg(test)]
 mod pictures;

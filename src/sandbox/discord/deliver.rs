@@ -185,7 +185,8 @@ impl DiscordWorld {
             });
         }
         let id = payload["id"].as_str().unwrap_or_default();
-        if heard > 0 && !nowait {
+        // A session without a connection may come back in time.
+        if !nowait && !unsent && (heard > 0 || self.lock().has_session(app)) {
             self.first_response(id).await;
         }
         let answered = self.lock().clicks.get(id).and_then(|click| click.answered);

@@ -54,5 +54,6 @@ use std::sync::Arc;
 /// Serves `/discord/api/v10/…`, `/discord/gateway` and `/discord/control/…`. An application's `api_url` is
 /// [`DiscordWorld::api_url`]; tell the world its root with [`DiscordWorld::set_base_url`].
 pub fn router(world: Arc<DiscordWorld>) -> axum::Router {
-    api::routes().merge(gateway::routes()).merge(control::routes()).with_state(world)
+    let dated = axum::middleware::from_fn_with_state(world.time().clone(), super::time::dated);
+    api::routes().merge(gateway::routes()).merge(control::routes()).layer(dated).with_state(world)
 }

@@ -180,7 +180,9 @@ impl DiscordWorld {
     pub fn close_modal(&self, user: &str) -> Result<(), PressError> {
         self.change(|state| {
             let id = front(state, user)?.id;
-            state.modals.get_mut(&id).map(|modal| modal.open = false);
+            if let Some(modal) = state.modals.get_mut(&id) {
+                modal.open = false;
+            }
             Ok(())
         })
     }

@@ -90,6 +90,19 @@ impl Script {
         script
     }
 
+    /// The same after the call was carried out: done, and the answer is another.
+    #[must_use]
+    pub fn acting(mut self) -> Self {
+        self.act = true;
+        self
+    }
+
+    /// Done, and answered 200 with this text: cut or foreign JSON.
+    #[must_use]
+    pub fn garbled(route: &str, body: &str) -> Self {
+        Self::answer(route, 200, body.into()).acting()
+    }
+
     /// The same for this many calls.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {

@@ -209,7 +209,7 @@ async fn the_first_response_has_three_seconds_and_comes_once() {
         let late = click("Approve");
         world.time().advance(ACK_MS + 1);
         assert_eq!(api.callback(&world, &late, json!({"type": 6})).await.1["code"], 10062);
-        let (status, answer) = api.bare("POST", &format!("/interactions/1/x/callback"), &json!({"type": 6})).await;
+        let (status, answer) = api.bare("POST", "/interactions/1/x/callback", &json!({"type": 6})).await;
         assert_eq!((status, &answer["code"]), (404, &json!(10062)));
         // The token lives on; its original is the card, and a follow-up may be private.
         let private = json!({"content": "Recorded", "flags": 64, "allowed_mentions": {"parse": []}});

@@ -32,6 +32,8 @@ pub(super) enum Act {
     Say { user: String, channel: String, text: String },
     /// Opens the app's Home.
     Home { user: String },
+    /// Something in the Discord.
+    Discord { user: String, what: super::discord::Doing },
     /// Ends a task from the runtime's side.
     Cancel { task_id: String },
     /// Approves in the product, as the person the agent works for.
@@ -64,6 +66,7 @@ pub(super) async fn act(State(page): State<Arc<Page>>, Json(act): Json<Act>) -> 
         | Act::Close { user, .. }
         | Act::Say { user, .. }
         | Act::Home { user }
+        | Act::Discord { user, .. }
             if !PEOPLE.iter().any(|person| person.user == user) =>
         {
             not("Nobody of that name is here.")
@@ -90,6 +93,10 @@ pub(super) async fn act(State(page): State<Arc<Page>>, Json(act): Json<Act>) -> 
             }
         },
         Act::Home { user } => told(page.slack.open_home(&user, TEAM).await.map(|one| vec![one])),
+        Act::Discord { user, what } => match super::discord::act(&page, &user, what).await {
+            Ok(()) => done(),
+            Err(why) => not(&why),
+        },
         Act::Cancel { task_id } => {
             let text = Some("Canceled in the product.");
             done_if(page.a2a.end(&task_id, TaskState::Canceled, text), "This task has ended already.")

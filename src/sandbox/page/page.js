@@ -2,6 +2,7 @@
 // What has not changed is left alone in the document, so that focus and reading place stay.
 
 import { blocks } from './blocks.js';
+import { pane } from './discord.js';
 import { el, mrkdwn } from './text.js';
 
 const at = (id) => document.getElementById(id);
@@ -32,7 +33,7 @@ function listen() {
   source.addEventListener('error', () => document.body.classList.add('offline'));
 }
 
-async function act(what) {
+async function act(what, saidIn = at('modal').open ? at('modal-said') : null) {
   let said;
   try {
     const answer = await fetch('/page/do', {
@@ -42,9 +43,9 @@ async function act(what) {
   } catch {
     said = { ok: false, why: 'The demo does not answer. Is it still running?' };
   }
-  if (!said.ok && at('modal').open) {
-    at('modal-said').textContent = said.why;
-    at('modal-said').hidden = false;
+  if (!said.ok && saidIn) {
+    saidIn.textContent = said.why;
+    saidIn.hidden = false;
   } else if (!said.ok) {
     toast(said.why);
   }
@@ -74,6 +75,7 @@ function draw() {
   drawMessages(current);
   drawTasks();
   drawModal();
+  discord.draw(state.discord, viewer);
 }
 
 const title = (one) => (one.direct ? one.name : `# ${one.name}`);
@@ -357,7 +359,8 @@ at('open').addEventListener('click', async (event) => {
   event.target.disabled = false;
 });
 
-const tabs = [at('tab-chat'), at('tab-runtime')];
+const discord = pane(act, keep);
+const tabs = [at('tab-chat'), at('tab-discord'), at('tab-runtime')];
 function show(tab) {
   tabs.forEach((one) => {
     one.setAttribute('aria-selected', String(one === tab));
@@ -365,12 +368,15 @@ function show(tab) {
   });
   document.body.dataset.tab = tab.id.replace('tab-', '');
   if (tab === tabs[0]) toEnd();
+  if (tab === tabs[1]) discord.toEnd();
 }
-tabs.forEach((tab, index) => {
+tabs.forEach((tab) => {
   tab.addEventListener('click', () => show(tab));
   tab.addEventListener('keydown', (event) => {
     if (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight') return;
-    const other = tabs[1 - index];
+    const shown = tabs.filter((one) => !one.hidden);
+    const step = event.key === 'ArrowRight' ? 1 : -1;
+    const other = shown[(shown.indexOf(tab) + step + shown.length) % shown.length];
     show(other);
     other.focus();
   });

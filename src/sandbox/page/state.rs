@@ -51,7 +51,7 @@ pub(super) fn seen_by(page: &Page, user: &str) -> Option<Value> {
         .home(user)
         .map(|view| json!({"id": view.id, "hash": view.hash, "blocks": view.view["blocks"]}));
     Some(json!({"me": user, "people": people, "names": names, "channels": channel_names, "places": places,
-        "modal": modal, "home": home, "tasks": tasks(page)}))
+        "modal": modal, "home": home, "tasks": tasks(page), "discord": super::discord::seen_by(page, user)}))
 }
 
 /// Releases before the rest.

@@ -12,6 +12,8 @@ struct Running {
     base: String,
     token: String,
     slack: Arc<crate::sandbox::slack::SlackWorld>,
+    discord: Arc<crate::sandbox::discord::DiscordWorld>,
+    discord_token: String,
     http: reqwest::Client,
     stop: CancellationToken,
 }
@@ -23,12 +25,14 @@ impl Drop for Running {
 }
 
 async fn running() -> Running {
-    let options = Options { time: Time::manual(1_796_000_000_000), agent: false };
+    let options = Options { time: Time::manual(1_796_000_000_000), agent: false, discord: true };
     let server = SandboxServer::bind("127.0.0.1:0".parse().unwrap(), options).await.unwrap();
     let running = Running {
         base: server.url(),
         token: server.secret("DEMO_SLACK_BOT_TOKEN").unwrap(),
         slack: Arc::clone(&server.slack),
+        discord: server.discord.clone().unwrap(),
+        discord_token: server.secret("DEMO_DISCORD_BOT_TOKEN").unwrap(),
         http: net::client(net::Limits::default()).unwrap(),
         stop: CancellationToken::new(),
     };
@@ -92,7 +96,7 @@ async fn the_page_loads_nothing_from_elsewhere() {
         named += 1;
     }
     assert!(named >= 3);
-    for script in ["page.js", "blocks.js", "text.js"] {
+    for script in ["page.js", "blocks.js", "text.js", "discord.js"] {
         let text = running.get(&format!("/page/files/{script}")).send().await.unwrap().text().await.unwrap();
         for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "srcdoc"] {
             assert!(!text.contains(way), "{script} uses {way}");
@@ -203,4 +207,39 @@ async fn changes_arrive_by_themselves() {
     assert_eq!(next().await["tasks"].as_array().unwrap().len(), 1);
     let gone = running.get("/page/events?as=U0BOT").send().await.unwrap();
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_second_pane_shows_the_discord_and_acts_in_it() {
+    use crate::sandbox::discord::acme::{DANA, RELEASES};
+    let running = running().await;
+    let card = json!({"content": "Approval", "components": [{"type": 1, "components": [
+        {"type": 2, "style": 3, "label": "Approve", "custom_id": "a"}]}], "allowed_mentions": {"parse": []}});
+    let posted = running
+        .post(&format!("/discord/api/v10/channels/{RELEASES}/messages"), &card)
+        .header("Authorization", format!("Bot {}", running.discord_token))
+        .header("User-Agent", "DiscordBot (https://countersign.example, 0.1)");
+    let id = posted.send().await.unwrap().json::<Value>().await.unwrap()["id"].as_str().unwrap().to_owned();
+    let state = running.state("U0DANA").await;
+    assert_eq!(
+        (&state["discord"]["me"], &state["discord"]["places"][0]["name"]),
+        (&json!(DANA), &json!("releases"))
+    );
+    assert_eq!(
+        state["discord"]["places"][0]["messages"][0]["components"][0]["components"][0]["label"],
+        "Approve"
+    );
+    assert_eq!(running.state("U0GUEST").await["discord"]["me"], Value::Null);
+    assert!(!state.to_string().contains(&running.discord_token));
+    // Nobody is connected: the person sees a failure, in words.
+    let press = json!({"do": "discord", "user": "U0DANA", "what": {"act": "press", "channel": RELEASES, "message": id, "control": "a"}});
+    let (status, said) = running.act(press.clone()).await;
+    assert!(
+        status == StatusCode::CONFLICT && said["why"].as_str().unwrap().contains("three seconds"),
+        "{said}"
+    );
+    let mut by_guest = press;
+    by_guest["user"] = "U0GUEST".into();
+    assert!(running.act(by_guest).await.1["why"].as_str().unwrap().contains("not on this Discord"));
+    assert_eq!(running.discord.warnings().len(), 1);
 }

@@ -5,6 +5,7 @@
 //! goes: each ends when its standard input does.
 
 use countersign::net;
+use countersign::sandbox::discord;
 use countersign::sandbox::slack::Payload;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -66,6 +67,96 @@ pub(crate) fn slackblocks_accepts(payloads: &[Payload]) {
 fn only(arguments: &Value, keys: &[&str]) -> Value {
     let kept = keys.iter().filter_map(|key| Some(((*key).to_owned(), arguments.get(*key)?.clone())));
     Value::Object(kept.collect())
+}
+
+/// What `discord-api-spec` and `discord-interactions` say; see `discord_judge.mjs`.
+#[derive(Debug)]
+pub(crate) struct DiscordJudge(Judge);
+
+impl DiscordJudge {
+    pub(crate) fn start() -> Self {
+        for package in ["discord-api-spec", "discord-interactions", "zod"] {
+            in_node_modules(package);
+        }
+        Self(Judge::start(&mut node("discord_judge.mjs")))
+    }
+
+    /// What is wrong with a body by one of the published schemas.
+    pub(crate) fn problems(&mut self, schema: &str, body: &Value) -> Vec<String> {
+        let problems = self.0.ask(&serde_json::json!({ "schema": schema, "body": body }));
+        serde_json::from_value(problems).unwrap()
+    }
+
+    /// Whether `verifyKey` takes a signature; key and signature in hex.
+    pub(crate) fn verifies(&mut self, body: &str, signature: &str, timestamp: &str, key: &str) -> bool {
+        let asked = serde_json::json!({ "verify":
+            { "body": body, "signature": signature, "timestamp": timestamp, "key": key } });
+        self.0.ask(&asked)["valid"].as_bool().unwrap()
+    }
+}
+
+/// Every body that reached the Discord stand-in passes Discord's own published schemas; what they miss, the stand-in
+/// refuses itself.
+pub(crate) fn discord_accepts(payloads: &[discord::Payload]) {
+    if payloads.is_empty() {
+        return;
+    }
+    let mut judge = DiscordJudge::start();
+    for discord::Payload { route, body, .. } in payloads {
+        let callback = match body["type"].as_u64() {
+            Some(4 | 5) => "CreateMessageInteractionCallbackRequestSchema",
+            Some(6 | 7) => "UpdateMessageInteractionCallbackRequestSchema",
+            Some(9) => "ModalInteractionCallbackRequestSchema",
+            other => {
+                assert!(
+                    !route.contains("/callback") && route != "answer",
+                    "{route}: a first response of type {other:?}"
+                );
+                ""
+            }
+        };
+        let schema = match route.as_str() {
+            "POST /channels/{channel}/messages" => "MessageCreateRequestSchema",
+            "PATCH /channels/{channel}/messages/{message}" => "MessageEditRequestPartialSchema",
+            "POST /interactions/{interaction}/{token}/callback" | "answer" => callback,
+            "POST /webhooks/{app}/{token}" => "IncomingWebhookRequestPartialSchema",
+            "PATCH /webhooks/{app}/{token}/messages/@original"
+            | "PATCH /webhooks/{app}/{token}/messages/{message}" => {
+                "IncomingWebhookUpdateRequestPartialSchema"
+            }
+            route if route.ends_with("/commands") => "ApplicationCommandCreateRequestSchema",
+            _ => continue,
+        };
+        let bodies = if schema.starts_with("ApplicationCommand") {
+            body.as_array().unwrap().clone()
+        } else {
+            vec![body.clone()]
+        };
+        for body in bodies {
+            let problems = judge.problems(schema, &body);
+            assert!(problems.is_empty(), "discord-api-spec about {route}: {problems:?}\n{body:#}");
+        }
+    }
+}
+
+/// An application made with discord.js; what it does is in `discord_app.mjs`.
+#[derive(Debug)]
+pub(crate) struct DiscordApp(Judge);
+
+impl DiscordApp {
+    /// Connects to the gateway, posts its card to `channel`. `api`: base address without the version.
+    pub(crate) fn start(api: &str, token: &str, channel: &str) -> Self {
+        in_node_modules("discord.js");
+        let mut judge = Judge::start(node("discord_app.mjs").args([api, token, channel]));
+        let ready = judge.line();
+        assert_eq!(ready.trim_end(), "ready", "the discord.js application");
+        Self(judge)
+    }
+
+    /// What it has seen and done so far.
+    pub(crate) fn seen(&mut self) -> Vec<String> {
+        serde_json::from_value(self.0.ask(&"seen".into())).unwrap()
+    }
 }
 
 /// slack_sdk's `SignatureVerifier`.
@@ -252,13 +343,16 @@ pub(crate) fn browser(script: &str) -> Command {
 /// Node.js with the packages of `tests/outside/node` and Debian's Chromium at hand.
 fn with_node(script: &Path) -> Command {
     for package in ["playwright-core", "@slack/bolt", "emulate"] {
-        let folder =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outside/node/node_modules").join(package);
-        assert!(folder.exists(), "{} is missing: run scripts/setup", folder.display());
+        in_node_modules(package);
     }
     let mut command = Command::new("node");
     command.arg(script).stdin(Stdio::null());
     command
+}
+
+fn in_node_modules(package: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/outside/node/node_modules").join(package);
+    assert!(folder.exists(), "{} is missing: run scripts/setup", folder.display());
 }
 
 /// A script of `tests/outside` in the environment that `scripts/setup` makes.

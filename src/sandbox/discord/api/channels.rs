@@ -5,7 +5,7 @@ use super::messages::{self, Kind, channel, shown};
 use crate::sandbox::discord::error::{Problems, Refusal};
 use crate::sandbox::discord::mentions;
 use crate::sandbox::discord::perms;
-use crate::sandbox::discord::types::{Channel, ChannelKind, Message, Thread};
+use crate::sandbox::discord::types::{Channel, ChannelKind, Message, Thread, User};
 use crate::sandbox::discord::validate::Form;
 use crate::sandbox::discord::world::{State, iso};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(crate) fn channel_json(state: &State, channel: &Channel) -> Value {
     let mut out = json!({"id": channel.id, "type": channel.kind as u8, "last_message_id": last, "flags": 0});
     if channel.kind == ChannelKind::Dm {
         let people = channel.recipients.iter().skip(1).filter_map(|id| state.users.get(id));
-        out["recipients"] = people.map(|user| user.json()).collect();
+        out["recipients"] = people.map(User::json).collect();
         return out;
     }
     out["guild_id"] = json!(channel.guild);

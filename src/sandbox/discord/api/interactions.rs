@@ -67,7 +67,7 @@ fn first_response(state: &mut State, call: &Call<'_>, click: &Click) -> Result<(
             if flags & !messages::EPHEMERAL != 0 {
                 return Err(form("data.flags", "MESSAGE_FLAGS_INVALID", "Only EPHEMERAL can be set here."));
             }
-            let id = store(state, call, click, json!({}), flags, true, None)?;
+            let id = store(state, call, click, &json!({}), flags, true, None)?;
             set_original(state, &click.id, Some(id));
         }
         6 | 7 if !on_component => return wrong("Value must be one of (4, 5, 9)."),
@@ -119,14 +119,14 @@ fn reply(state: &mut State, call: &Call<'_>, click: &Click, data: &Value) -> Res
         return Err(Refusal::new(50006));
     }
     let flags = data["flags"].as_u64().unwrap_or(0);
-    store(state, call, click, data.clone(), flags, false, Some(&allowed))
+    store(state, call, click, data, flags, false, Some(&allowed))
 }
 
 fn store(
     state: &mut State,
     call: &Call<'_>,
     click: &Click,
-    data: Value,
+    data: &Value,
     flags: u64,
     loading: bool,
     allowed: Option<&mentions::Allowed>,
@@ -135,7 +135,7 @@ fn store(
     let bot = state.apps.get(&click.app).map(|app| app.bot_user.clone()).unwrap_or_default();
     let attachments = messages::files(state, call);
     let number = state.next_id(call.now_ms);
-    let made = messages::content(&data, None);
+    let made = messages::content(data, None);
     let mut message = Message::plain(number, &click.channel, &bot, made, call.now_ms);
     message.app = Some(click.app.clone());
     message.flags = flags & !messages::EPHEMERAL;
@@ -231,7 +231,7 @@ pub(super) fn follow_up(state: &mut State, call: &Call<'_>) -> Result<Value, Ref
         return Err(Refusal::new(50006));
     }
     let flags = data["flags"].as_u64().unwrap_or(0);
-    let id = store(state, call, &click, data.clone(), flags, false, Some(&allowed))?;
+    let id = store(state, call, &click, data, flags, false, Some(&allowed))?;
     if let Some(click) = state.clicks.get_mut(&click.id) {
         click.follow_ups.push(id.clone());
     }

@@ -7,7 +7,7 @@ use super::Call;
 use crate::sandbox::discord::error::{Problems, Refusal, form};
 use crate::sandbox::discord::mentions::{self, Allowed};
 use crate::sandbox::discord::perms;
-use crate::sandbox::discord::types::{Attachment, Channel, ChannelKind, Content, Message};
+use crate::sandbox::discord::types::{Attachment, Channel, ChannelKind, Content, Message, User};
 use crate::sandbox::discord::validate;
 use crate::sandbox::discord::world::{State, iso};
 use serde_json::{Value, json};
@@ -404,9 +404,9 @@ pub(super) fn list(state: &State, call: &Call<'_>) -> Result<Value, Refusal> {
 /// A message as the interface shows it to an application.
 pub(crate) fn shown(state: &State, message: &Message, app: &str) -> Value {
     let author =
-        state.users.get(&message.author).map_or_else(|| json!({"id": message.author}), |user| user.json());
+        state.users.get(&message.author).map_or_else(|| json!({"id": message.author}), User::json);
     let users: Vec<Value> =
-        message.mentions.iter().filter_map(|id| state.users.get(id)).map(|user| user.json()).collect();
+        message.mentions.iter().filter_map(|id| state.users.get(id)).map(User::json).collect();
     let own = message.app.as_deref() == Some(app);
     let bot = state.apps.get(app).map(|app| app.bot_user.as_str()).unwrap_or_default();
     let direct = state.channels.get(&message.channel).is_some_and(|channel| channel.guild.is_none());
@@ -452,7 +452,7 @@ pub(crate) fn shown(state: &State, message: &Message, app: &str) -> Value {
         out["application_id"] = json!(message.app);
         out["webhook_id"] = json!(message.app);
         let mut of = json!({"id": answers.click, "type": answers.kind, "authorizing_integration_owners": {},
-            "user": state.users.get(&answers.user).map(|user| user.json())});
+            "user": state.users.get(&answers.user).map(User::json)});
         if let Some(on) = &answers.on {
             of["interacted_message_id"] = on.as_str().into();
             out["message_reference"] = json!({"type": 0, "channel_id": message.channel, "message_id": on});

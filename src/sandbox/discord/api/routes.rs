@@ -96,7 +96,7 @@ pub(super) fn major(route: &str, ids: &[&str]) -> String {
     if route.contains("/webhooks/") || route.contains("/interactions/") {
         return ids.iter().take(2).copied().collect::<Vec<_>>().join("/");
     }
-    let at = if route.contains("/applications/{app}/guilds") { 1 } else { 0 };
+    let at = usize::from(route.contains("/applications/{app}/guilds"));
     let of = route.contains("{channel}") || route.contains("{guild}");
     ids.get(at).filter(|_| of).map(|&id| id.to_owned()).unwrap_or_default()
 }

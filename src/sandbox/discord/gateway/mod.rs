@@ -22,6 +22,7 @@ use super::world::{DiscordWorld, State};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
 use tokio::sync::mpsc;
 
 pub(super) const GUILDS: u64 = 1;
@@ -104,8 +105,8 @@ pub(super) struct Gateway {
     live: BTreeMap<u64, mpsc::UnboundedSender<Tell>>,
     all: Vec<Connection>,
     count: u64,
-    /// When each application identified.
-    identifies: BTreeMap<String, VecDeque<i64>>,
+    /// When each application identified, by this world's clock and by the machine's.
+    identifies: BTreeMap<String, VecDeque<(i64, Instant)>>,
 }
 
 impl Gateway {
@@ -143,7 +144,9 @@ impl Gateway {
         self.live.remove(&id);
         let Some(record) = self.record(id) else { return };
         (record.end, record.closed_ms) = (Some(end.into()), Some(now_ms));
-        let goodbye = matches!(record.client_code, Some(1000 | 1001));
+        // What cannot be resumed: the client said goodbye, or was told to begin anew.
+        let goodbye = matches!(record.client_code, Some(1000 | 1001))
+            || matches!(record.server_code, Some(4004 | 4007 | 4009..=4014));
         let session = record.session.clone();
         let Some(key) = session else { return };
         if let Some(session) = self.sessions.get_mut(&key).filter(|session| session.connection == Some(id)) {
@@ -170,8 +173,8 @@ impl State {
             .gateway
             .identifies
             .get(app)
-            .map_or(0, |all| all.iter().filter(|at| now_ms - **at < DAY_MS).count());
-        let first = self.gateway.identifies.get(app).and_then(|all| all.front()).copied().unwrap_or(now_ms);
+            .map_or(0, |all| all.iter().filter(|(at, _)| now_ms - at < DAY_MS).count());
+        let first = self.gateway.identifies.get(app).and_then(|all| all.front()).map_or(now_ms, |(at, _)| *at);
         (
             IDENTIFIES.saturating_sub(u32::try_from(used).unwrap_or(IDENTIFIES)),
             (first + DAY_MS - now_ms).max(0),
@@ -195,6 +198,11 @@ impl State {
             heard += usize::from(tell.is_some_and(|tell| tell.send(Tell::Event(event)).is_ok()));
         }
         heard
+    }
+
+    /// Whether an application has a session, connected or to be resumed.
+    pub(super) fn has_session(&self, app: &str) -> bool {
+        self.gateway.sessions.values().any(|session| session.app == app)
     }
 
     /// The same to every application that is in the guild, or of the direct message.

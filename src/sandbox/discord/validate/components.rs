@@ -243,15 +243,6 @@ pub(super) fn choices(form: &mut Form<'_, '_>, options: Vec<(String, &Value)>, m
 /// The stored form: known fields, and a number for each component that has none.
 pub(in crate::sandbox::discord) fn normal(components: &[Value]) -> Vec<Value> {
     let mut taken = BTreeSet::new();
-    fn collect(value: &Value, taken: &mut BTreeSet<u64>) {
-        taken.extend(value["id"].as_u64());
-        for inner in value["components"].as_array().into_iter().flatten() {
-            collect(inner, taken);
-        }
-        if value["component"].is_object() {
-            collect(&value["component"], taken);
-        }
-    }
     components.iter().for_each(|one| collect(one, &mut taken));
     let mut next = 0;
     components.iter().map(|one| numbered(one, &taken, &mut next)).collect()
@@ -316,4 +307,14 @@ fn numbered(value: &Value, taken: &BTreeSet<u64>, next: &mut u64) -> Value {
         kept["component"] = numbered(&value["component"], taken, next);
     }
     kept
+}
+
+fn collect(value: &Value, taken: &mut BTreeSet<u64>) {
+    taken.extend(value["id"].as_u64());
+    for inner in value["components"].as_array().into_iter().flatten() {
+        collect(inner, taken);
+    }
+    if value["component"].is_object() {
+        collect(&value["component"], taken);
+    }
 }
