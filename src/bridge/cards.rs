@@ -326,7 +326,9 @@ impl Bridge {
         sent: Millis,
     ) -> Result<JobEnd, StoreError> {
         let now = self.clock.now();
-        if job.attempts <= REPEATS && now.since(sent) < platform.repeats_posts() {
+        // One that has ended is not posted anew, but looked for.
+        let wanted = !is_settled(&interaction.machine);
+        if wanted && job.attempts <= REPEATS && now.since(sent) < platform.repeats_posts() {
             return self.post_again(job, platform, card, interaction).await;
         }
         let look_at = sent.max(self.started).plus(LOOK_AFTER);

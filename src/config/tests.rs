@@ -5,6 +5,7 @@ use secrecy::ExposeSecret;
 use std::time::Duration;
 
 mod bad;
+mod discord;
 mod files;
 mod refs;
 

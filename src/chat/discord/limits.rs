@@ -16,6 +16,8 @@ pub(super) const FIELDS: usize = 25;
 pub(super) const FIELD_NAME: usize = 256;
 pub(super) const FIELD_VALUE: usize = 1_024;
 pub(super) const FOOTER: usize = 2_048;
+/// Of the footer, so that a whole description fits beside it.
+pub(super) const FOOT: usize = 1_500;
 pub(super) const BUTTON: usize = 80;
 pub(super) const URL: usize = 512;
 pub(super) const CUSTOM_ID: usize = 100;
@@ -32,7 +34,7 @@ pub(super) const MENTIONS: usize = 100;
 /// Foreign words in the push notification.
 pub(super) const PUSH_FOREIGN: usize = 300;
 /// A name within a sentence.
-pub(super) const NAME: usize = 120;
+pub(super) const NAME: usize = 60;
 /// A configured name, a field's label.
 pub(super) const LABEL: usize = 60;
 /// A person's reason with a denial, on the card.

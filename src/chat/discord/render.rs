@@ -10,8 +10,8 @@
 
 use super::custom_id::{Verb, write};
 use super::limits::{
-    BUTTON, CONTENT, DESCRIPTION, FIELD_NAME, FIELD_VALUE, FIELDS, FOOTER, LABEL, PUSH_FOREIGN, Place,
-    REASON, THREAD_NAME, TITLE, cap, cost, fit, short, units,
+    BUTTON, CONTENT, DESCRIPTION, FIELD_NAME, FIELD_VALUE, FIELDS, FOOT, LABEL, PUSH_FOREIGN, Place, REASON,
+    THREAD_NAME, TITLE, cap, cost, fit, short, units,
 };
 use super::markdown::{FENCES, address, block, moment, name, person, role_mention, user_mention};
 use super::message::{finish, mark, nobody, only};
@@ -33,11 +33,13 @@ use serenity::model::application::ButtonStyle;
 /// Everything of one card together: as much as one description holds, with room for the notice of a cut.
 const WHOLE: usize = DESCRIPTION - 96;
 /// Kept free for what stands on top once it has ended, so that an edit shows as much as the post did.
-const OUTCOME: usize = 700;
+const OUTCOME: usize = 850;
 /// People named in one line, at most; more are counted by the number beside them.
-const NAMED: usize = 20;
+const NAMED: usize = 10;
 /// People and roles pinged by one card, at most.
 const PINGED: usize = 40;
+/// Less than this of a value says nothing.
+const SMALLEST: usize = 48;
 /// A value of so many units stands beside others.
 const NARROW: usize = 30;
 
@@ -62,9 +64,8 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
     let label = templates.render(&Md(Words { empty: false }));
     let (state, reason, link) = (pen.state(), pen.reason(), pen.link());
     let footer = pen.footer(marks);
-    let fixed =
-        [&head, &label, &footer, &pen.notes(true), &link].map(|text| units(text)).iter().sum::<usize>()
-            + (units(&state) + units(&reason)).max(OUTCOME);
+    let fixed = [&head, &label, &pen.notes(true), &link].map(|text| units(text)).iter().sum::<usize>()
+        + (units(&state) + units(&reason)).max(OUTCOME);
     let rest = WHOLE.saturating_sub(fixed);
     let (facts, words) = (pen.facts(), pen.words());
     let wanted: usize = facts.iter().map(Fact::cost).sum();
@@ -90,7 +91,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
         .title(within(&head, TITLE))
         .description(description)
         .colour(colour(&card.status))
-        .footer(CreateEmbedFooter::new(within(&footer, FOOTER)));
+        .footer(CreateEmbedFooter::new(footer.clone()));
     if let Ok(opened) = Timestamp::from_unix_timestamp(card.opened.0.div_euclid(1000)) {
         embed = embed.timestamp(opened);
     }
@@ -321,27 +322,38 @@ impl Pen<'_> {
         let costs: Vec<usize> = facts.iter().map(Fact::cost).collect();
         let cap = cap(budget, &costs);
         let mut cut = facts.len() > FIELDS;
-        let fields = facts.iter().take(FIELDS).map(|fact| {
+        let mut fields = vec![];
+        for fact in facts.iter().take(FIELDS) {
             let name = within(&markdown(&fact.label), FIELD_NAME);
-            if let Some(own) = &fact.own {
-                return Field { name, value: own.clone(), narrow: true };
-            }
-            let room = cap.saturating_sub(cost(&fact.label, Place::Markdown) + 3).clamp(40, FIELD_VALUE);
-            if fact.code {
-                let fitted =
-                    fit(&fact.value, room.saturating_sub(FENCES), Place::Plain, |count| self.cut(count));
-                if let Some(code) = block(&fitted.text) {
-                    cut |= fitted.cut;
-                    return Field { name, value: code, narrow: false };
-                }
-            }
-            let fitted = fit(&fact.value, room, Place::Markdown, |count| self.cut(count));
-            cut |= fitted.cut;
-            let narrow = units(&fitted.text) <= NARROW && !fitted.text.contains('\n');
-            Field { name, value: markdown(&fitted.text), narrow }
-        });
-        let fields: Vec<Field> = fields.collect();
+            let room = cap.saturating_sub(cost(&fact.label, Place::Markdown) + 3).min(FIELD_VALUE);
+            let field = match &fact.own {
+                Some(own) if units(own) <= room => Some(Field { name, value: own.clone(), narrow: true }),
+                Some(_) => None,
+                None => self.fit_fact(fact, name, room, &mut cut),
+            };
+            cut |= field.is_none();
+            fields.extend(field);
+        }
         (fields, cut)
+    }
+
+    /// A fact in so much room; `None` where next to nothing of it would be left.
+    fn fit_fact(&self, fact: &Fact, name: String, room: usize, cut: &mut bool) -> Option<Field> {
+        if room < SMALLEST && fact.cost() > room {
+            return None;
+        }
+        if fact.code {
+            let room = room.saturating_sub(FENCES);
+            let fitted = fit(&fact.value, room, Place::Plain, |count| self.cut(count));
+            if let Some(code) = block(&fitted.text) {
+                *cut |= fitted.cut;
+                return Some(Field { name, value: code, narrow: false });
+            }
+        }
+        let fitted = fit(&fact.value, room, Place::Markdown, |count| self.cut(count));
+        *cut |= fitted.cut;
+        let narrow = units(&fitted.text) <= NARROW && !fitted.text.contains('\n');
+        Some(Field { name, value: markdown(&fitted.text), narrow })
     }
 
     /// The agent's words: the prompt, and the questions of a form with all their options.
@@ -446,7 +458,7 @@ impl Pen<'_> {
             approvers: self.card.approvers.iter().take(NAMED).map(named).collect(),
             short_id: format!("{} {}", named(&self.card.short_id), mark(marks.card)),
         };
-        within(&line(&self.templates.render(&footer)), FOOTER)
+        within(&line(&self.templates.render(&footer)), FOOT)
     }
 
     /// Once nothing can be pressed: before, there is a button.
