@@ -8,6 +8,7 @@ use super::perms;
 use super::types::{Channel, ChannelKind, Message, User};
 use super::world::{Click, State};
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 
 /// Why a person cannot do that.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -143,7 +144,8 @@ fn token(id: &str, serial: u64) -> String {
     let mut out = format!("aW50ZXJhY3Rpb246{id}");
     for _ in 0..10 {
         mixed = mixed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        out.push_str(&format!("{mixed:016x}"));
+        // Writing to a String does not fail.
+        let _ = write!(out, "{mixed:016x}");
     }
     out
 }

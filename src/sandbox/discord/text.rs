@@ -40,18 +40,15 @@ pub fn scan(text: &str) -> Vec<Piece> {
             at += 2;
             continue;
         }
-        match special(rest).or_else(|| bare(&plain, rest)) {
-            Some((piece, length)) => {
-                if !plain.is_empty() {
-                    out.push(Piece::Plain(std::mem::take(&mut plain)));
-                }
-                out.push(piece);
-                at += length.max(1);
+        if let Some((piece, length)) = special(rest).or_else(|| bare(&plain, rest)) {
+            if !plain.is_empty() {
+                out.push(Piece::Plain(std::mem::take(&mut plain)));
             }
-            None => {
-                plain.push((rest[0], false));
-                at += 1;
-            }
+            out.push(piece);
+            at += length.max(1);
+        } else {
+            plain.push((rest[0], false));
+            at += 1;
         }
     }
     if !plain.is_empty() {
@@ -76,17 +73,15 @@ fn special(rest: &[char]) -> Option<(Piece, usize)> {
             let fence = "`".repeat(run.min(3));
             let length = fence.len();
             let end = upto(rest, length, &fence).filter(|end| *end > length)?;
-            let mut code = text(length, end);
-            if length == 3 {
-                // A first line that is one word names the language.
-                if let Some((first, more)) = code.split_once('\n')
-                    && first.chars().all(|c| c.is_ascii_alphanumeric())
-                {
-                    code = more.to_owned();
-                }
-                code = code.trim_end_matches('\n').to_owned();
+            let code = text(length, end);
+            if length < 3 {
+                return Some((Piece::Code(code), end + length));
             }
-            Some((Piece::Code(code), end + length))
+            // A first line that is one word names the language.
+            let named =
+                code.split_once('\n').filter(|(first, _)| first.chars().all(|c| c.is_ascii_alphanumeric()));
+            let shown = named.map_or(code.as_str(), |(_, more)| more).trim_end_matches('\n');
+            Some((Piece::Code(shown.to_owned()), end + length))
         }
         '<' => {
             let end = upto(rest, 1, ">")?;

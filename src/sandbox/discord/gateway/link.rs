@@ -64,7 +64,7 @@ async fn session(world: Arc<DiscordWorld>, mut ws: WebSocket, fault: Option<Faul
     let id = world.change(|state| state.gateway.opened(tell, query.clone(), opened_ms));
     let mut talk = Talk { world: &world, id, fault, sends: VecDeque::new(), acks: true, silent: false };
     let end = talk.run(&mut ws, told, &query).await;
-    let word = match end {
+    let how = match end {
         End::Close(code) => {
             world.change(|state| state.gateway.record(id).map(|record| record.server_code = Some(code)));
             let _ = ws.send(Message::Close(Some(CloseFrame { code, reason: "".into() }))).await;
@@ -79,7 +79,7 @@ async fn session(world: Arc<DiscordWorld>, mut ws: WebSocket, fault: Option<Faul
     };
     drop(ws);
     let now_ms = world.time.now_ms();
-    world.change(|state| state.gateway.closed(id, word, now_ms));
+    world.change(|state| state.gateway.closed(id, how, now_ms));
 }
 
 fn text(value: &Value) -> Message {
@@ -304,11 +304,11 @@ fn identify(state: &mut World, id: u64, data: &Value, now_ms: i64) -> Result<Vec
         (record.bot_prefix, record.intents) = (Some(prefix), intents);
     }
     let mut new = Session { app, intents, seq: 0, kept: VecDeque::new(), connection: Some(id) };
-    let mut frames = vec![new.event("READY", ready)];
+    let mut frames = vec![new.event("READY", &ready)];
     if arrive && intents & super::GUILDS != 0 {
         for guild in guilds.iter().filter(|id| state.guilds.get(*id).is_some_and(|guild| !guild.unavailable))
         {
-            frames.push(new.event("GUILD_CREATE", state.guild_create(guild, &bot)));
+            frames.push(new.event("GUILD_CREATE", &state.guild_create(guild, &bot)));
         }
     }
     state.gateway.sessions.insert(session, new);
@@ -334,7 +334,7 @@ fn resume(state: &mut World, id: u64, data: &Value) -> Result<Vec<Value>, u16> {
     session.connection = Some(id);
     let missed = session.kept.iter().filter(|event| event["s"].as_u64().is_some_and(|seq| seq > from));
     let mut frames: Vec<Value> = missed.cloned().collect();
-    frames.push(session.event("RESUMED", json!({"_trace": []})));
+    frames.push(session.event("RESUMED", &json!({"_trace": []})));
     let intents = session.intents;
     if let Some(record) = state.gateway.record(id) {
         (record.app, record.session, record.resumed) = (Some(app), Some(key), true);
@@ -345,7 +345,7 @@ fn resume(state: &mut World, id: u64, data: &Value) -> Result<Vec<Value>, u16> {
 
 impl Session {
     /// Numbers an event and keeps it.
-    fn event(&mut self, name: &str, data: Value) -> Value {
+    fn event(&mut self, name: &str, data: &Value) -> Value {
         self.seq += 1;
         let event = json!({"op": 0, "t": name, "s": self.seq, "d": data});
         self.kept.push_back(event.clone());

@@ -243,7 +243,9 @@ pub(super) fn choices(form: &mut Form<'_, '_>, options: Vec<(String, &Value)>, m
 /// The stored form: known fields, and a number for each component that has none.
 pub(in crate::sandbox::discord) fn normal(components: &[Value]) -> Vec<Value> {
     let mut taken = BTreeSet::new();
-    components.iter().for_each(|one| collect(one, &mut taken));
+    for one in components {
+        collect(one, &mut taken);
+    }
     let mut next = 0;
     components.iter().map(|one| numbered(one, &taken, &mut next)).collect()
 }
