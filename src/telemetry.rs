@@ -32,6 +32,10 @@ const COUNTERS: &[(&str, &str)] = &[
     ("countersign_jobs_fenced_total", "Jobs that finished after their lease was lost."),
     ("countersign_opened_total", "Interactions first seen open, by kind."),
     ("countersign_settled_total", "Interactions that ended, by outcome."),
+    (
+        "countersign_gateway_reconnects_total",
+        "Connections to Discord's gateway that have to be made again, by install and reason.",
+    ),
     ("countersign_socket_reconnects_total", "Sockets that have to be opened again, by install and reason."),
     ("countersign_unrouted_total", "Open interactions that no route matched."),
     ("countersign_wakeups_total", "Wake-ups of the workers, by reason."),
@@ -40,6 +44,7 @@ const COUNTERS: &[(&str, &str)] = &[
 
 const GAUGES: &[(&str, &str)] = &[
     ("countersign_paused", "1 while answers to this runtime are paused by operators, by runtime."),
+    ("countersign_gateway_up", "1 while Discord's gateway is connected here, by install."),
     ("countersign_sockets_open", "Sockets of Slack's Socket Mode that are open here, by install."),
     ("countersign_streams", "Tasks that are followed by a stream here, by runtime."),
 ];

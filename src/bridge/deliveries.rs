@@ -4,7 +4,10 @@
 //! replica. Presses are not noted here: the click itself has the key.
 
 use super::Bridge;
+use super::audit::Row;
+use crate::domain::policy::Rule;
 use crate::store::StoreError;
+use std::sync::Arc;
 
 impl Bridge {
     /// Whether a delivery with one of these keys was taken before.
@@ -50,6 +53,26 @@ impl Bridge {
     pub async fn other_app(&self, install: &str) {
         let text = format!("a delivery to {install} names another app than the one it is configured for");
         self.alert(&format!("other_app:{install}"), &text).await;
+    }
+
+    /// A delivery was verified for one application and names another: refused, and in the audit log.
+    pub async fn foreign_delivery(self: &Arc<Self>, install: &str) -> Result<(), StoreError> {
+        self.other_app(install).await;
+        let (bridge, now) = (Arc::clone(self), self.clock.now());
+        self.store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let row = Row {
+                        event: "click",
+                        decision: Some("refused"),
+                        rule: Some(Rule::State.as_str()),
+                        ..Row::default()
+                    };
+                    bridge.record(tx, None, None, row, now);
+                    Ok(())
+                })
+            })
+            .await
     }
 
     /// What keeps deliveries of an install from coming; `None` when all is well again.

@@ -38,6 +38,7 @@ pub mod stops;
 pub mod supervisor;
 pub mod take;
 pub mod trial;
+pub mod unanswered;
 pub mod views;
 mod waiting;
 
@@ -86,6 +87,8 @@ pub struct Bridge {
     /// What is followed, and how often each address is called: only makes us quicker.
     tracking: follow::Tracking,
     calls: hooks::Calls,
+    /// Presses whose first response is still on its way.
+    pub unanswered: unanswered::Unanswered,
     /// When this process began: posts of unknown outcome wait from here too.
     pub started: Millis,
 }
@@ -119,6 +122,7 @@ impl Bridge {
             prefix,
             tracking: follow::Tracking::default(),
             calls: hooks::Calls::default(),
+            unanswered: unanswered::Unanswered::default(),
             started,
         }))
     }

@@ -26,6 +26,8 @@ pub(super) fn reply_life(platform: Platform) -> Duration {
 }
 
 const ATTEMPTS: i64 = 5;
+/// A press that is still being answered is so for no longer than a moment.
+const ANSWERED_SOON: Duration = Duration::from_millis(200);
 /// Older news are not pushed at anybody: they stand where the person looks.
 const STALE: Duration = Duration::from_hours(24);
 
@@ -56,6 +58,9 @@ impl Bridge {
         // The press's own address needs no token.
         let fresh = age < reply_life(click.platform);
         let reply = click.reply.clone().filter(|_| fresh).map(SecretString::from);
+        if click.reply.as_deref().is_some_and(|token| self.unanswered.has(token)) {
+            return Ok(JobEnd::paced(now.plus(ANSWERED_SOON)));
+        }
         if let Some(until) = self.stopped(platform.install()).filter(|_| reply.is_none()) {
             return Ok(JobEnd::paced(until));
         }

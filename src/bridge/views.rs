@@ -37,6 +37,22 @@ pub struct Opens {
     what: What,
     way_in: Option<WayIn>,
     person: Person,
+    /// It takes the place of what is open already.
+    turned: bool,
+}
+
+impl Opens {
+    /// Whether it takes the place of what is open already.
+    #[must_use]
+    pub fn turned(&self) -> bool {
+        self.turned
+    }
+
+    /// How it opens.
+    #[must_use]
+    pub fn way_in(&self) -> Option<&WayIn> {
+        self.way_in.as_ref()
+    }
 }
 
 #[derive(Debug)]
@@ -72,6 +88,14 @@ pub struct Ready {
     seen: Option<Seen>,
 }
 
+impl Ready {
+    /// Whether whoever is shown it has opened everything.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.seen.is_some()
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Seen {
     interaction: InteractionId,
@@ -98,7 +122,13 @@ impl Bridge {
         };
         let opens = |what| {
             let way_in = pressed.way_in.clone();
-            Taken::Opens(Box::new(Opens { install: token.install.clone(), what, way_in, person }))
+            Taken::Opens(Box::new(Opens {
+                install: token.install.clone(),
+                what,
+                way_in,
+                person,
+                turned: false,
+            }))
         };
         let Some(interaction) = tx.interaction(token.interaction, false).await? else {
             return Ok(opens(What::Nothing(Notice::UnknownControl)));
@@ -174,7 +204,7 @@ impl Bridge {
             awaited: false,
         };
         let way_in = pressed.way_in.clone();
-        Ok(Taken::Opens(Box::new(Opens { install: opening.install, what, way_in, person })))
+        Ok(Taken::Opens(Box::new(Opens { install: opening.install, what, way_in, person, turned: true })))
     }
 
     /// Why there is nothing to open it for any more.
@@ -302,15 +332,25 @@ impl Bridge {
             Ok(ready) => ready,
             Err(notice) => return tell_now(&platform, &opens.person, &notice).await,
         };
+        self.put(&platform, &opens, ready).await;
+    }
+
+    /// Fills what the first response to a press has announced.
+    pub async fn fill(self: &Arc<Self>, opens: Opens, ready: Ready) {
+        let Some(platform) = self.platforms.get(&opens.install).cloned() else { return };
+        self.put(&platform, &opens, ready).await;
+    }
+
+    async fn put(self: &Arc<Self>, platform: &Arc<dyn ChatPlatform>, opens: &Opens, ready: Ready) {
         let Some(way) = &opens.way_in else {
-            return tell_now(&platform, &opens.person, &Notice::PressAgain).await;
+            return tell_now(platform, &opens.person, &Notice::PressAgain).await;
         };
         match platform.open(way, &ready.view).await {
             Ok(()) => {
                 self.all_clear(&alert_of(&opens.install)).await;
                 self.shown(ready).await;
             }
-            Err(error) => self.not_opened(&platform, &opens, error).await,
+            Err(error) => self.not_opened(platform, opens, error).await,
         }
     }
 

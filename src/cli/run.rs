@@ -7,6 +7,7 @@
 use super::End;
 use super::service::{self, Machine, Service};
 use crate::bridge::supervisor::Supervisor;
+use crate::chat::discord::gateway;
 use crate::chat::slack::socket::Timing;
 use crate::config::Config;
 use crate::http;
@@ -104,6 +105,10 @@ pub(super) async fn start(config: Config, machine: &Machine, tasks: &Supervisor)
     for sockets in service.sockets(machine, &Timing::default()) {
         let stop = tasks.stopping();
         tasks.start(format!("sockets:{}", sockets.install()), async move { sockets.run(&stop).await });
+    }
+    for gateway in service.gateways(machine, &gateway::Timing::default()) {
+        let stop = tasks.stopping();
+        tasks.start(format!("gateway:{}", gateway.install()), async move { gateway.run(&stop).await });
     }
     let (keys, metrics, stop) = (service.keys.clone(), http.metrics.clone(), tasks.stopping());
     tasks.start("upkeep", async move {

@@ -8,13 +8,16 @@ use crate::bridge::directory::{Link, People};
 use crate::bridge::ports::{Carrier, ChatPlatform, Connector};
 use crate::bridge::supervisor::Watch;
 use crate::bridge::{Bridge, Rules};
+use crate::chat::discord::gateway::{self, Gateway, GatewaySettings};
 use crate::chat::discord::{Discord, DiscordSettings};
 use crate::chat::slack::socket::{SocketMode, SocketSettings, Timing};
 use crate::chat::slack::{Slack, SlackSettings};
 use crate::config::{self, AnswerWith, Config, DiscordInbound, SlackInbound, WatchAs};
 use crate::domain::clock::Clock;
 use crate::domain::ids::{Ids, Platform};
-use crate::http::{Dispatch, Http, Operator, SlackDoor, SocketDoor};
+use crate::http::{
+    DiscordDispatch, DiscordDoor, Dispatch, GatewayDesk, Http, Operator, SlackDoor, SocketDoor,
+};
 use crate::identity::keys::{KeyFile, Keys, SigningAlg};
 use crate::identity::subject::Carry;
 use crate::net::{self, Limits};
@@ -26,6 +29,7 @@ use crate::telemetry;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// What is not in the configuration file.
 #[derive(Debug, Clone)]
@@ -57,6 +61,7 @@ pub struct Service {
     pub keys: Option<Arc<Keys>>,
     pub templates: Arc<Templates>,
     pub watches: Vec<Watch>,
+    discords: Vec<Arc<Discord>>,
     client: reqwest::Client,
 }
 
@@ -113,8 +118,9 @@ impl Service {
                 Pace::new(Arc::clone(&machine.clock), Arc::clone(&machine.ids), slack.pace),
             )));
         }
+        let mut discords = vec![];
         for discord in &config.discord {
-            platforms.push(Arc::new(Discord::new(
+            let platform = Arc::new(Discord::new(
                 DiscordSettings {
                     name: discord.name.clone(),
                     application_id: discord.application_id.clone(),
@@ -131,7 +137,9 @@ impl Service {
                 Arc::clone(&machine.ids),
                 Arc::clone(&templates),
                 discord.pace,
-            )));
+            ));
+            discords.push(Arc::clone(&platform));
+            platforms.push(platform);
         }
         let linked: Vec<_> = config.persons.iter().map(|person| person.subject.clone()).collect();
         for connector in &connectors {
@@ -158,7 +166,7 @@ impl Service {
         )
         .await
         .context("the database cannot be read")?;
-        Ok(Self { config, bridge, keys, templates, watches, client: http })
+        Ok(Self { config, bridge, keys, templates, watches, discords, client: http })
     }
 }
 
@@ -180,10 +188,17 @@ impl Service {
                 ),
             })
             .collect::<Result<Vec<_>>>()?;
+        let mut discord = vec![];
+        for (of, platform) in self.config.discord.iter().zip(&self.discords) {
+            let DiscordInbound::Http { public_key } = &of.inbound else { continue };
+            let door = DiscordDoor::new(Arc::clone(platform), public_key);
+            discord.push(door.with_context(|| format!("discord {}: public_key", of.name))?);
+        }
         let keys = self.keys.clone();
         Ok(Arc::new(Http {
             bridge: Arc::clone(&self.bridge),
             slack,
+            discord,
             operator: self.config.server.operator_token.clone().map(Operator::new),
             jwks: Arc::new(move |now| {
                 keys.as_ref().map_or_else(|| json!({ "keys": [] }), |keys| keys.jwks(now))
@@ -244,6 +259,57 @@ fn people(config: &Config) -> People {
         .filter_map(|(name, platform, form)| Some((name.clone(), (platform, form.clone()?))))
         .collect();
     People::new(links, forms)
+}
+
+impl Service {
+    /// The installs that take their clicks over the gateway, ready to run.
+    #[must_use]
+    pub fn gateways(&self, machine: &Machine, timing: &gateway::Timing) -> Vec<LeasedGateway> {
+        let mut gateways = vec![];
+        for (of, platform) in self.config.discord.iter().zip(&self.discords) {
+            if of.inbound != DiscordInbound::Gateway {
+                continue;
+            }
+            let settings = GatewaySettings {
+                name: of.name.clone(),
+                application_id: of.application_id.clone(),
+                bot_token: of.bot_token.clone(),
+                api_url: of.api_url.clone(),
+            };
+            let ids = Arc::clone(&machine.ids);
+            gateways.push(LeasedGateway {
+                gateway: Gateway::new(settings, self.client.clone(), ids, timing.clone()),
+                dispatch: DiscordDispatch { bridge: Arc::clone(&self.bridge) },
+                platform: Arc::clone(platform),
+            });
+        }
+        gateways
+    }
+}
+
+/// A gateway that runs on one replica at a time.
+pub struct LeasedGateway {
+    gateway: Gateway,
+    dispatch: DiscordDispatch,
+    platform: Arc<Discord>,
+}
+
+impl LeasedGateway {
+    /// The configured name of the install.
+    #[must_use]
+    pub fn install(&self) -> &str {
+        self.gateway.install()
+    }
+
+    /// Keeps the connection whenever this process holds the lease, until told to stop.
+    pub async fn run(&self, stop: &CancellationToken) {
+        let name = format!("gateway:{}", self.install());
+        let work = |lease, held: CancellationToken| async move {
+            let desk = GatewayDesk::new(self.dispatch.clone(), Arc::clone(&self.platform), lease);
+            self.gateway.run(&desk, &held).await;
+        };
+        Box::pin(self.dispatch.bridge.while_leased(&name, stop, work)).await;
+    }
 }
 
 /// Where runtimes may call us: only where nobody on the way can read or change it.

@@ -5,6 +5,7 @@
 //! | `POST /slack/interactivity` | Slack's signature | stores every press, then acknowledges ([`slack`]) |
 //! | `POST /slack/commands` | Slack's signature | a private answer |
 //! | `POST /slack/events` | Slack's signature | `url_verification`; everything else is acknowledged |
+//! | `POST /discord/interactions` | Discord's signature | stores every press, and answers it ([`discord`]) |
 //! | `POST /hooks/a2a/{watch}` | the credential given out with the address | a task is read ([`a2a`]) |
 //! | `GET /.well-known/jwks.json` | anybody | the public keys of our tokens ([`jwks`]) |
 //! | `GET /healthz` | anybody | 200 while the process serves |
@@ -24,6 +25,7 @@
 
 pub mod a2a;
 pub mod api;
+pub mod discord;
 pub mod jwks;
 mod layers;
 pub mod ops;
@@ -39,6 +41,7 @@ use problem::Problem;
 use std::sync::Arc;
 
 pub use api::Operator;
+pub use discord::{DiscordDispatch, DiscordDoor, GatewayDesk};
 pub use slack::{Dispatch, SlackDoor, SocketDoor};
 
 /// Gives the public keys to publish at a moment, as a JWK Set.
@@ -49,6 +52,8 @@ pub struct Http {
     pub bridge: Arc<Bridge>,
     /// Every Slack install that takes clicks over HTTP.
     pub slack: Vec<SlackDoor>,
+    /// Every Discord install that takes clicks over HTTP.
+    pub discord: Vec<DiscordDoor>,
     /// Who may use the operator API; without a token, nobody.
     pub operator: Option<Operator>,
     pub jwks: Jwks,
@@ -58,7 +63,11 @@ pub struct Http {
 
 /// What is served on `server.listen`. `admin_elsewhere`: `server.admin_listen` is given.
 pub fn public_router(http: &Arc<Http>, admin_elsewhere: bool) -> Router {
-    let mut router = slack::routes().merge(a2a::routes()).merge(jwks::routes()).merge(ops::health());
+    let mut router = slack::routes()
+        .merge(discord::routes())
+        .merge(a2a::routes())
+        .merge(jwks::routes())
+        .merge(ops::health());
     if !admin_elsewhere {
         router = router.merge(ops::guarded(http)).merge(api::routes(http));
     }

@@ -143,6 +143,7 @@ impl Doors {
             .into();
         let http = Arc::new(Http {
             bridge: service.bridge,
+            discord: vec![],
             slack,
             operator: operator.map(|token| Operator::new(token.into())),
             jwks: Arc::new(move |now| keys.jwks(now)),

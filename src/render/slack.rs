@@ -502,14 +502,16 @@ impl Context for Ping {
 /// The private answer to a slash command that lists nothing.
 #[derive(Debug, Clone, Serialize)]
 pub struct CommandAnswer {
-    /// `help`, `not_known`, `unlink`, `not_installed` or `later`.
+    /// `help`, `not_known`, `unlink`, `not_installed`, `unreadable` or `later`.
     pub answer: &'static str,
 }
 
 impl Context for CommandAnswer {
     const NAME: &'static str = "slack/command.mrkdwn";
     fn samples() -> Vec<Self> {
-        ["help", "not_known", "unlink", "not_installed", "later"].map(|answer| Self { answer }).into()
+        ["help", "not_known", "unlink", "not_installed", "unreadable", "later"]
+            .map(|answer| Self { answer })
+            .into()
     }
 }
 

@@ -24,11 +24,11 @@ const CARD_AT: &str =
 const CARD_BELOW: &str = "SELECT id FROM cards WHERE channel IN (SELECT DISTINCT channel FROM threads WHERE install = $1) \
     AND message = $2 AND install = $1 AND state = 'live'";
 const OPEN_IN: &str = "SELECT c.id FROM cards c JOIN interactions i ON i.id = c.interaction_id \
-    WHERE i.state <> 'settled' AND c.install = $1 AND c.channel = $2 AND c.state = 'live' LIMIT $3";
+    WHERE i.state <> 'settled' AND c.install = $1 AND (c.channel = $2 OR c.message LIKE $4) AND c.state = 'live' LIMIT $3";
 const DOUBT: &str = "UPDATE cards SET confirm_ms = $2 WHERE id = $1 AND state = 'live'";
 
 impl Tx {
-    /// The card whose message that is.
+    /// The card whose message that is; `at.channel` may be a thread.
     pub async fn card_at(&mut self, install: &str, at: &MessageRef) -> Result<Option<CardId>, StoreError> {
         let row = fetch_optional!(self, (Uuid,), CARD_AT, install, &at.channel, &at.message)?;
         let row = match row {
@@ -41,14 +41,15 @@ impl Tx {
         Ok(row.map(|(id,)| CardId(id)))
     }
 
-    /// Cards of open interactions in a channel.
+    /// Cards of open interactions in a channel or thread.
     pub async fn open_cards_in(
         &mut self,
         install: &str,
         channel: &str,
         limit: i64,
     ) -> Result<Vec<CardId>, StoreError> {
-        let rows = fetch_all!(self, (Uuid,), OPEN_IN, install, channel, limit)?;
+        let in_thread = format!("{channel}/%");
+        let rows = fetch_all!(self, (Uuid,), OPEN_IN, install, channel, limit, in_thread)?;
         Ok(rows.into_iter().map(|(id,)| CardId(id)).collect())
     }
 

@@ -38,6 +38,8 @@ mod story_approval;
 mod story_chaos;
 #[cfg(test)]
 mod story_discord;
+mod story_discord_clicks;
+mod story_discord_gateway;
 #[cfg(test)]
 mod story_incident;
 #[cfg(test)]

@@ -15,6 +15,7 @@ pub(super) enum Kind {
     /// The first answer to a press.
     Callback,
     EditOriginal,
+    ReadOriginal,
     FollowUp,
     OpenDm,
     /// A thread below a message.
@@ -40,6 +41,7 @@ impl Kind {
             Self::ReadMessages => "GET /channels/{c}/messages",
             Self::Callback => "POST /interactions/{id}/{token}/callback",
             Self::EditOriginal => "PATCH /webhooks/{app}/{token}/messages/@original",
+            Self::ReadOriginal => "GET /webhooks/{app}/{token}/messages/@original",
             Self::FollowUp => "POST /webhooks/{app}/{token}",
             Self::OpenDm => "POST /users/@me/channels",
             Self::BeginThread => "POST /channels/{c}/messages/{m}/threads",
@@ -64,6 +66,7 @@ impl Kind {
             Self::DeleteMessage => Method::DELETE,
             Self::PutCommands => Method::PUT,
             Self::ReadMessages
+            | Self::ReadOriginal
             | Self::ReadChannel
             | Self::Gateway
             | Self::Application
@@ -82,7 +85,7 @@ impl Kind {
 
     /// The token of a press stands in the path: no credentials of the bot, and none of its limits but its own.
     pub(super) fn by_token(self) -> bool {
-        matches!(self, Self::Callback | Self::EditOriginal | Self::FollowUp)
+        matches!(self, Self::Callback | Self::EditOriginal | Self::ReadOriginal | Self::FollowUp)
     }
 }
 
@@ -124,6 +127,10 @@ impl Call {
 
     pub(super) fn edit_original(application: &str, token: &str) -> Self {
         Self::at(Kind::EditOriginal, token, format!("/webhooks/{application}/{token}/messages/@original"))
+    }
+
+    pub(super) fn read_original(application: &str, token: &str) -> Self {
+        Self::at(Kind::ReadOriginal, token, format!("/webhooks/{application}/{token}/messages/@original"))
     }
 
     pub(super) fn follow_up(application: &str, token: &str) -> Self {

@@ -17,7 +17,7 @@ pub enum Event {
     /// The bot was removed from a server.
     ServerLeft,
     /// A server has an outage: nothing is concluded from what fails there.
-    ServerAway,
+    ServerAway { server: String },
 }
 
 /// The event of that name, if it has an effect here.
@@ -37,8 +37,9 @@ pub(super) fn read(name: &str, data: &Value) -> Option<Event> {
             Some(Event::Channel { channel: id("id")? })
         }
         "GUILD_ROLE_UPDATE" => Some(Event::ServerChanged),
-        "GUILD_CREATE" => Some(if away(data) { Event::ServerAway } else { Event::ServerChanged }),
-        "GUILD_DELETE" => Some(if away(data) { Event::ServerAway } else { Event::ServerLeft }),
+        "GUILD_CREATE" | "GUILD_DELETE" if away(data) => Some(Event::ServerAway { server: id("id")? }),
+        "GUILD_CREATE" => Some(Event::ServerChanged),
+        "GUILD_DELETE" => Some(Event::ServerLeft),
         _ => None,
     }
 }
@@ -62,6 +63,7 @@ mod tests {
             let messages = messages.iter().map(|id| (*id).to_owned()).collect();
             Some(Event::Deleted { channel: "20".into(), messages })
         };
+        let away = Some(Event::ServerAway { server: "10".into() });
         let channel = |id: &str| Some(Event::Channel { channel: id.into() });
         for (name, data, event) in [
             ("MESSAGE_DELETE", json!({"id": "1", "channel_id": "20", "guild_id": "10"}), deleted(&["1"])),
@@ -74,8 +76,8 @@ mod tests {
             ("THREAD_UPDATE", json!({"id": "21", "thread_metadata": {"archived": true}}), channel("21")),
             ("GUILD_ROLE_UPDATE", json!({"guild_id": "10", "role": {}}), Some(Event::ServerChanged)),
             ("GUILD_CREATE", json!({"id": "10"}), Some(Event::ServerChanged)),
-            ("GUILD_CREATE", json!({"id": "10", "unavailable": true}), Some(Event::ServerAway)),
-            ("GUILD_DELETE", json!({"id": "10", "unavailable": true}), Some(Event::ServerAway)),
+            ("GUILD_CREATE", json!({"id": "10", "unavailable": true}), away.clone()),
+            ("GUILD_DELETE", json!({"id": "10", "unavailable": true}), away.clone()),
             ("GUILD_DELETE", json!({"id": "10"}), Some(Event::ServerLeft)),
             ("MESSAGE_DELETE", json!({"id": "1"}), None),
             ("MESSAGE_DELETE", json!({"id": 1, "channel_id": "20"}), None),

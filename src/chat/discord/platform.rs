@@ -132,7 +132,8 @@ impl Discord {
         views::private(notices::draw(&self.templates, notice), false)
     }
 
-    /// A private first response to a command: `help`, `not_known`, `unlink`, `not_installed` or `later`.
+    /// A private first response to a command: `help`, `not_known`, `unlink`, `not_installed`, `later` or
+    /// `unreadable` (what they did could not be read).
     #[must_use]
     pub fn answer(&self, answer: &'static str) -> Value {
         views::private(notices::answer(&self.templates, answer), false)
@@ -142,6 +143,11 @@ impl Discord {
     #[must_use]
     pub fn shown(&self, drawn: &Drawn) -> Value {
         views::private(drawn.body.clone(), false)
+    }
+
+    /// The server that the configuration names.
+    pub fn server(&self) -> Option<&str> {
+        self.guild.as_deref()
     }
 
     pub fn application(&self) -> &str {
@@ -247,7 +253,7 @@ impl ChatPlatform for Discord {
     }
 
     fn tell_drawn<'a>(&'a self, to: &'a Person, drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>> {
-        Box::pin(self.show(to, drawn.body.clone()))
+        Box::pin(self.answer_with(to, drawn.body.clone()))
     }
 
     fn publish_home<'a>(&'a self, _user: &'a str, _drawn: &'a Drawn) -> BoxFuture<'a, Result<(), ChatError>> {

@@ -44,6 +44,31 @@ impl Discord {
         }
     }
 
+    /// Whether the first response to a press was taken: what it opened is there.
+    pub async fn is_open(&self, way: &WayIn) -> bool {
+        let WayIn::Answer(token) = way else { return false };
+        let call = Call::read_original(&self.application, token.expose_secret());
+        self.rest.send(call, Worth::Answer, Body::None).await.is_ok()
+    }
+
+    /// Shows one person a drawing, in the place of the answer they wait for if there is one.
+    pub(super) async fn answer_with(&self, to: &Person, message: Value) -> Result<(), ChatError> {
+        if let (true, Some(token)) = (to.awaited, &to.reply) {
+            let call = Call::edit_original(&self.application, token.expose_secret());
+            match self.rest.send(call, Worth::Answer, Body::Json(&message)).await {
+                Ok(_) => return Ok(()),
+                Err(Failed {
+                    error: error @ (ChatError::Unknown { .. } | ChatError::Unavailable { .. }),
+                    ..
+                }) => {
+                    return Err(error);
+                }
+                Err(_) => {}
+            }
+        }
+        self.show(to, message).await
+    }
+
     /// Fills the private answer that is waiting with everything of a card, as a file.
     pub(super) async fn fill_with_file(&self, way: &WayIn, view: &View) -> Result<(), ChatError> {
         let WayIn::Answer(token) = way else { return Err(ChatError::TooLate { code: "no_token".into() }) };

@@ -218,6 +218,7 @@ async fn slack_case_59_another_app_than_the_secrets_is_refused() {
     let slack = vec![SlackDoor::new("acme", None, &SECRET.into(), None).unwrap()];
     let http = Arc::new(Http {
         bridge: Arc::clone(&learnt.http.bridge),
+        discord: vec![],
         slack,
         operator: None,
         jwks: Arc::clone(&learnt.http.jwks),

@@ -67,6 +67,14 @@ async fn a_card_is_found_by_its_message_and_doubted(
     let open = async || write!(bench.store, |tx| tx.open_cards_in("acme", "20", 10));
     assert_eq!(open().await, [card]);
     assert!(write!(bench.store, |tx| tx.open_cards_in("acme", "21", 10)).is_empty());
+    // In a thread.
+    let two = carded(&bench, 2, opened(&bench, 2).await).await;
+    write!(bench.store, |tx| async move {
+        let to = countersign::domain::place::Destination { channel: "20".into(), thread: Some("21".into()) };
+        tx.post_sent(two, START, 1, &to, false).await?;
+        tx.posted(two, &MessageRef { channel: "20".into(), message: "21/98".into() }, 1).await
+    });
+    assert_eq!(write!(bench.store, |tx| tx.open_cards_in("acme", "21", 10)), [two]);
     write!(bench.store, |tx| tx.doubt_card(card, Millis(START.0 + 5)));
     assert_eq!(write!(bench.store, |tx| tx.card(card)).unwrap().confirm, Some(Millis(START.0 + 5)));
 }

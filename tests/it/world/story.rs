@@ -4,8 +4,8 @@
 //! asserts what must hold at rest after every story.
 
 use super::database::Database;
-use super::doors::Sockets;
-pub(crate) use super::doors::{Ground, Inbound, POSTGRES, SOCKETS, SQLITE};
+pub(crate) use super::doors::{Clicks, Ground, Inbound, POSTGRES, SOCKETS, SQLITE};
+use super::doors::{Gateways, Sockets};
 use super::logs;
 use countersign::chat::slack::socket::Timing;
 use countersign::cli::machine::MachineIds;
@@ -64,6 +64,8 @@ pub(crate) struct Story {
     servers: Vec<JoinHandle<()>>,
     front: Option<JoinHandle<()>>,
     sockets: Option<Sockets>,
+    gateways: Option<Gateways>,
+    clicks: Clicks,
     timing: Timing,
 }
 
@@ -82,6 +84,10 @@ pub(crate) struct Wants {
     pub(crate) slack: &'static str,
     /// With a `[[discord]]` named `guild` too.
     pub(crate) discord: bool,
+    /// How clicks on Discord arrive.
+    pub(crate) clicks: Clicks,
+    /// More keys of the `[[discord]]`.
+    pub(crate) more_discord: &'static str,
     /// More text before the first section's tables.
     pub(crate) more: &'static str,
     pub(crate) limits: Limits,
@@ -148,6 +154,8 @@ impl Default for Wants {
             whole_runtime: None,
             slack: "",
             discord: false,
+            clicks: Clicks::None,
+            more_discord: "",
             more: "",
             limits: Limits { connect: Duration::from_secs(2), total: Duration::from_secs(3) },
             binding: a2a::Binding::JsonRpc,
@@ -235,6 +243,8 @@ impl Story {
             servers,
             front: None,
             sockets: None,
+            gateways: None,
+            clicks: wants.clicks,
             timing: wants.timing.clone(),
         };
         story.open_doors(front).await;
@@ -253,6 +263,43 @@ impl Story {
         if !sockets.is_empty() {
             self.sockets = Some(Sockets::open(sockets));
             self.until_sockets(self.timing.sockets).await;
+        }
+        match self.clicks {
+            Clicks::None => {}
+            Clicks::Endpoint => {
+                let url = format!("http://{}/discord/interactions", self.address);
+                self.discord.set_endpoint(discord::acme::APP, Some(&url)).await.unwrap();
+            }
+            Clicks::Gateway => {
+                let timing = countersign::chat::discord::gateway::Timing::default().faster(10);
+                self.gateways = Some(Gateways::open(self.service.gateways(&machine, &timing)));
+                self.until_connected().await;
+            }
+        }
+    }
+
+    /// Waits until Discord's gateway has a session of ours.
+    pub(crate) async fn until_connected(&self) {
+        let open = || {
+            let all = self.discord.connections();
+            all.iter().any(|one| one.closed_ms.is_none() && one.session.is_some())
+        };
+        self.until("a gateway connection", open).await;
+    }
+
+    /// Another replica asks for the gateway.
+    pub(crate) async fn opens_gateway_of_a_replica(&mut self) {
+        let replica = self.replica().await;
+        let machine = machine(&self.hand, Wants::default().limits);
+        let timing = countersign::chat::discord::gateway::Timing::default().faster(10);
+        self.gateways = Some(Gateways::open(replica.gateways(&machine, &timing)));
+        self.until_connected().await;
+    }
+
+    /// Stops the gateway as the service does.
+    pub(crate) async fn leave_gateway(&mut self) {
+        if let Some(gateways) = self.gateways.take() {
+            gateways.stop().await;
         }
     }
 
@@ -284,11 +331,15 @@ impl Story {
         if let Some(sockets) = self.sockets.take() {
             sockets.kill().await;
         }
+        if let Some(gateways) = self.gateways.take() {
+            gateways.kill().await;
+        }
         self.service.bridge.store.close().await;
         self.config = change(std::mem::take(&mut self.config));
         self.service = build(&self.config, &self.hand, Wants::default().limits).await;
         let service = &self.service;
         service.bridge.store.write(|tx| Box::pin(async move { tx.release_jobs(None).await })).await.unwrap();
+        service.bridge.store.write(|tx| Box::pin(async move { tx.release_leases().await })).await.unwrap();
         // The workers begin with it.
         service.bridge.hurry_answers(None).await.unwrap();
         let front = TcpListener::bind(self.address).await.unwrap();
@@ -463,6 +514,16 @@ impl Story {
         self.database.run(change).await;
     }
 
+    /// From now on nothing can be opened, or can be again.
+    pub(crate) async fn breaks_openings(&self, broken: bool) {
+        let change = if broken {
+            "ALTER TABLE openings RENAME TO openings_away"
+        } else {
+            "ALTER TABLE openings_away RENAME TO openings"
+        };
+        self.database.run(change).await;
+    }
+
     /// Registers a task by the operator API.
     pub(crate) async fn registers(&self, opened: &Opened, subject: Option<&str>) {
         let mut body =
@@ -508,6 +569,7 @@ impl Story {
         if let Some(sockets) = self.sockets.take() {
             sockets.stop().await;
         }
+        self.leave_gateway().await;
         let store = &self.service.bridge.store;
         store.verify_audit(None).await.unwrap().expect("the audit chain is whole");
         let now = self.now();
@@ -631,13 +693,19 @@ api_url = "http://{sandbox}/slack/api"
             Inbound::Socket => "app_token = { env = \"APP\" }",
         },
         slack = wants.slack,
-        discord = if wants.discord { on_discord(sandbox) } else { String::new() },
+        discord = if wants.discord { on_discord(sandbox, wants) } else { String::new() },
         people = wants.people_and_routes,
     )
 }
 
 /// The install on the Discord stand-in.
-fn on_discord(sandbox: SocketAddr) -> String {
+fn on_discord(sandbox: SocketAddr, wants: &Wants) -> String {
+    let inbound = match wants.clicks {
+        Clicks::Endpoint => {
+            format!("public_key = \"{}\"", discord::verify_key(&discord::acme::SEED))
+        }
+        Clicks::None | Clicks::Gateway => "inbound = \"gateway\"".to_owned(),
+    };
     format!(
         r#"
 [[discord]]
@@ -646,9 +714,12 @@ application_id = "{}"
 bot_token = {{ env = "DISCORD" }}
 guild_id = "{}"
 api_url = "http://{sandbox}/discord/api/v10"
+{inbound}
+{}
 "#,
         discord::acme::APP,
         discord::acme::GUILD,
+        wants.more_discord,
     )
 }
 

@@ -125,7 +125,11 @@ impl Gateway {
             if !watch.wait(stop).await {
                 break;
             }
-            let Some(shard) = watch.connect().await else { continue };
+            let shard = tokio::select! {
+                () = stop.cancelled() => break,
+                shard = watch.connect() => shard,
+            };
+            let Some(shard) = shard else { continue };
             let end = watch.serve(shard, stop).await;
             self.count(false);
             if !watch.ended(end, stop).await {
