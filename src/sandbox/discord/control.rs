@@ -223,7 +223,8 @@ async fn close(State(world): World, body: Bytes) -> Response {
 struct Command {
     user: String,
     channel: String,
-    command: String,
+    #[serde(rename = "command")]
+    name: String,
     #[serde(default)]
     manner: Manner,
 }
@@ -231,7 +232,7 @@ struct Command {
 async fn command(State(world): World, body: Bytes) -> Response {
     match read::<Command>(&body) {
         Err(refused) => *refused,
-        Ok(one) => done(world.command_raw(&one.user, &one.channel, &one.command, &one.manner, |_| {}).await),
+        Ok(one) => done(world.command_raw(&one.user, &one.channel, &one.name, &one.manner, |_| {}).await),
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn read(headers: &HeaderMap, bytes: &[u8]) -> Result<Body, Refusal> {
         let json = serde_json::from_slice(bytes).map_err(|_| Refusal::new(50109))?;
         return Ok(Body { json, files: Vec::new() });
     }
-    let boundary = kind.split(';').filter_map(|part| part.trim().strip_prefix("boundary=")).next();
+    let boundary = kind.split(';').find_map(|part| part.trim().strip_prefix("boundary="));
     match boundary.filter(|_| essence == "multipart/form-data") {
         Some(boundary) => parts(bytes, boundary.trim_matches('"')),
         None => Err(form(

@@ -100,7 +100,7 @@ fn may_begin(state: &State, call: &Call<'_>, parent: &Channel, bits: u64) -> Res
 fn begin(
     state: &mut State,
     call: &Call<'_>,
-    id: String,
+    id: &str,
     parent: &Channel,
     kind: ChannelKind,
     (name, auto_archive): (String, u64),
@@ -114,7 +114,7 @@ fn begin(
         archived_at_ms: call.now_ms,
     };
     let made = Channel {
-        id: id.clone(),
+        id: id.to_owned(),
         kind,
         name,
         guild: parent.guild.clone(),
@@ -124,8 +124,8 @@ fn begin(
         recipients: Vec::new(),
     };
     let shown = channel_json(state, &made);
-    state.channels.insert(id.clone(), made);
-    state.tell_channel("THREAD_CREATE", &id);
+    state.channels.insert(id.to_owned(), made);
+    state.tell_channel("THREAD_CREATE", id);
     shown
 }
 
@@ -144,7 +144,7 @@ pub(super) fn thread_of_message(state: &mut State, call: &Call<'_>) -> Result<Va
         return Err(Refusal::new(160_004));
     }
     may_begin(state, call, &parent, perms::CREATE_PUBLIC_THREADS)?;
-    Ok(begin(state, call, id.to_owned(), &parent, ChannelKind::PublicThread, wanted))
+    Ok(begin(state, call, id, &parent, ChannelKind::PublicThread, wanted))
 }
 
 /// R11.
@@ -162,7 +162,7 @@ pub(super) fn thread(state: &mut State, call: &Call<'_>) -> Result<Value, Refusa
         may_begin(state, call, &parent, perms::SEND_MESSAGES)?;
         let number = state.next_id(call.now_ms);
         let id = number.to_string();
-        let mut shown_thread = begin(state, call, id.clone(), &parent, ChannelKind::PublicThread, wanted);
+        let mut shown_thread = begin(state, call, &id, &parent, ChannelKind::PublicThread, wanted);
         let mut message = Message::plain(number, &id, &call.bot, made, call.now_ms);
         message.app = Some(call.app.clone());
         if let Some(place) = state.channels.get(&id).cloned() {
@@ -189,7 +189,7 @@ pub(super) fn thread(state: &mut State, call: &Call<'_>) -> Result<Value, Refusa
     };
     may_begin(state, call, &parent, bits)?;
     let id = state.next_id(call.now_ms).to_string();
-    Ok(begin(state, call, id, &parent, kind, wanted))
+    Ok(begin(state, call, &id, &parent, kind, wanted))
 }
 
 /// R13: archive, lock and name of a thread. Other channels are not changed here.

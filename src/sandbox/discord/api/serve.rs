@@ -312,7 +312,7 @@ impl DiscordWorld {
         self.change(|state| {
             if let Some(recorded) = state.request(seq) {
                 recorded.status = Some(reply.status);
-                recorded.response = reply.body.clone();
+                recorded.response.clone_from(&reply.body);
             }
             let header = |wanted: &str| {
                 reply.headers.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
