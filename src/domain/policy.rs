@@ -339,7 +339,7 @@ fn approvers(question: &Question<'_>) -> (Passed, String) {
                         }
                         Membership::No => {}
                         Membership::Unknown => {
-                            unknown.push("the account's groups or roles could not be read")
+                            unknown.push("the account's groups or roles could not be read");
                         }
                     }
                 }

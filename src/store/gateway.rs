@@ -31,12 +31,11 @@ impl Tx {
     /// The card whose message that is; `at.channel` may be a thread.
     pub async fn card_at(&mut self, install: &str, at: &MessageRef) -> Result<Option<CardId>, StoreError> {
         let row = fetch_optional!(self, (Uuid,), CARD_AT, install, &at.channel, &at.message)?;
-        let row = match row {
-            Some(row) => Some(row),
-            None => {
-                let below = format!("{}/{}", at.channel, at.message);
-                fetch_optional!(self, (Uuid,), CARD_BELOW, install, &below)?
-            }
+        let row = if let Some(row) = row {
+            Some(row)
+        } else {
+            let below = format!("{}/{}", at.channel, at.message);
+            fetch_optional!(self, (Uuid,), CARD_BELOW, install, &below)?
         };
         Ok(row.map(|(id,)| CardId(id)))
     }

@@ -39,6 +39,7 @@ mod story_chaos;
 #[cfg(test)]
 mod story_discord;
 mod story_discord_clicks;
+mod story_discord_endpoint;
 mod story_discord_gateway;
 #[cfg(test)]
 mod story_incident;

@@ -161,8 +161,8 @@ async fn what_people_see_most() {
     let (_, _) = story.wants(deploy(HOSTILE).reason("<!here> *see* https://evil.test")).await;
     looks.push(look("hostile", "Dana Lee", "releases", "gnp"));
 
-    let log = "Migration 0042 adds an index to orders (1,284,000 rows) and is done online.\n".repeat(600);
-    let (_, card) = story.wants(deploy(&format!("Run these migrations?\n\n{log}"))).await;
+    let lines = "Migration 0042 adds an index to orders (1,284,000 rows) and is done online.\n".repeat(600);
+    let (_, card) = story.wants(deploy(&format!("Run these migrations?\n\n{lines}"))).await;
     looks.push(look("cut", "Kim Ito", "releases", "Run these migrations?"));
     let long = card;
 

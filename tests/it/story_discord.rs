@@ -325,7 +325,7 @@ async fn discord_case_10_and_49_a_place_that_refuses_costs_one_call(#[values(SQL
     let tried = |story: &Story| story.discord.calls(POST).iter().filter(|call| call.ids[0] == SECRET).count();
     assert_eq!(tried(&story), 1);
     let place = format!("place:discord:guild:{SECRET}");
-    assert_eq!(story.alert_keys().await, [place.clone()]);
+    assert_eq!(story.alert_keys().await, std::slice::from_ref(&place));
     story.asks("three");
     story.tick().await;
     story.pass(Duration::from_mins(1)).await;
@@ -446,7 +446,7 @@ async fn discord_case_49_a_channel_that_is_lost_under_its_card(#[values(SQLITE, 
     story.deliver().await;
     story.pass(Duration::from_mins(1)).await;
     let place = format!("place:discord:guild:{RELEASES}");
-    assert_eq!(story.alert_keys().await, [place.clone()]);
+    assert_eq!(story.alert_keys().await, std::slice::from_ref(&place));
     let edits = story.discord.count(EDIT);
     assert_eq!(edits, 1, "one try");
     story.discord.hide(RELEASES, BOT, false);
@@ -588,7 +588,7 @@ async fn discord_case_59_many_open_while_many_close(#[values(SQLITE, POSTGRES)] 
     story.pass(Duration::from_secs(40)).await;
     assert_eq!(story.discord.cards(RELEASES).len(), MANY);
     for opened in &old {
-        cancels(&story, &opened);
+        cancels(&story, opened);
     }
     for _ in 0..MANY {
         story.asks("deploy");

@@ -38,7 +38,7 @@ async fn asked(story: &Story) -> (Opened, Message) {
 }
 
 async fn approves(story: &Story, card: &Message) {
-    let delivery = story.discord.press(KIM, &card.channel, &card.id, "Approve").await.unwrap();
+    let delivery = story.discord.press(KIM, &card.channel, &card.id, "Approve").await.expect("pressed");
     assert!(delivery.acked(), "{delivery:#?}");
 }
 

@@ -36,9 +36,8 @@ pub(super) fn read(name: &str, data: &Value) -> Option<Event> {
         "CHANNEL_DELETE" | "CHANNEL_UPDATE" | "THREAD_DELETE" | "THREAD_UPDATE" => {
             Some(Event::Channel { channel: id("id")? })
         }
-        "GUILD_ROLE_UPDATE" => Some(Event::ServerChanged),
         "GUILD_CREATE" | "GUILD_DELETE" if away(data) => Some(Event::ServerAway { server: id("id")? }),
-        "GUILD_CREATE" => Some(Event::ServerChanged),
+        "GUILD_CREATE" | "GUILD_ROLE_UPDATE" => Some(Event::ServerChanged),
         "GUILD_DELETE" => Some(Event::ServerLeft),
         _ => None,
     }

@@ -163,18 +163,17 @@ impl Discord {
     pub(super) async fn message_link(&self, at: &MessageRef) -> Result<String, ChatError> {
         let (channel, message) = at.message.split_once('/').unwrap_or((&at.channel, &at.message));
         let known = self.servers.lock().unwrap_or_else(PoisonError::into_inner).get(&at.channel).cloned();
-        let server = match known {
-            Some(server) => server,
-            None => {
-                let seen = self.rest.call(Call::read_channel(&at.channel), Worth::Usual, Body::None).await?;
-                let server = id(&seen.body, "/guild_id");
-                let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
-                if servers.len() >= MOST {
-                    servers.clear();
-                }
-                servers.insert(at.channel.clone(), server.clone());
-                server
+        let server = if let Some(server) = known {
+            server
+        } else {
+            let seen = self.rest.call(Call::read_channel(&at.channel), Worth::Usual, Body::None).await?;
+            let server = id(&seen.body, "/guild_id");
+            let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
+            if servers.len() >= MOST {
+                servers.clear();
             }
+            servers.insert(at.channel.clone(), server.clone());
+            server
         };
         let server = server.as_deref().unwrap_or("@me");
         Ok(format!("{}/channels/{server}/{channel}/{message}", self.site))

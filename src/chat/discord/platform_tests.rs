@@ -66,8 +66,12 @@ enum Reply {
     Silence,
 }
 
-fn reply(status: u16, body: Value) -> Reply {
-    Reply::Http { status, headers: vec![("content-type", "application/json".into())], body: body.to_string() }
+fn reply(status: u16, body: impl Into<Value>) -> Reply {
+    Reply::Http {
+        status,
+        headers: vec![("content-type", "application/json".into())],
+        body: body.into().to_string(),
+    }
 }
 
 fn error(status: u16, code: i64) -> Reply {
@@ -142,10 +146,10 @@ impl Bed {
             Reply::Http { status, headers, body } => {
                 let mut head = format!("HTTP/1.1 {status} X\r\nconnection: close\r\n");
                 for (name, value) in headers {
-                    head.push_str(&format!("{name}: {value}\r\n"));
+                    head += &[name, ": ", &value, "\r\n"].concat();
                 }
                 if status != 204 {
-                    head.push_str(&format!("content-length: {}\r\n", body.len()));
+                    head += &["content-length: ", &body.len().to_string(), "\r\n"].concat();
                 }
                 socket.write_all(format!("{head}\r\n{body}").as_bytes()).await.unwrap();
                 let _ = socket.shutdown().await;

@@ -85,7 +85,7 @@ pub(super) fn card(templates: &Templates, card: &Card, marks: &Marks) -> Drawn {
         .filter(|text| !text.is_empty())
         .collect();
     let top = top.join("\n");
-    let description = within(&[top.as_str(), &said].join("\n").trim().to_owned(), DESCRIPTION);
+    let description = within([top.as_str(), &said].join("\n").trim(), DESCRIPTION);
 
     let mut embed = CreateEmbed::new()
         .title(within(&head, TITLE))

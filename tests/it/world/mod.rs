@@ -8,3 +8,4 @@ pub(crate) mod logs;
 pub(crate) mod outside;
 pub(crate) mod postgres;
 pub(crate) mod story;
+pub(crate) mod wants;

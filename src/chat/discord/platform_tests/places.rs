@@ -257,7 +257,7 @@ fn discord_case_79_no_address_is_written_down_but_the_default() {
     for file in std::fs::read_dir("src/chat/discord").unwrap() {
         let path = file.unwrap().path();
         let name = path.display().to_string();
-        if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+        if path.extension().is_some_and(|end| end == "rs") && !name.ends_with("tests.rs") {
             let text = std::fs::read_to_string(&path).unwrap();
             let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
             let outside = code.join("\n").split("#[cfg(test)]").next().unwrap().contains("discord.com")

@@ -38,7 +38,12 @@ fn shortened(text: &str) -> String {
         while chars.next_if_eq(&c).is_some() {
             run += 1;
         }
-        if run > 9 { out += &format!("{c}×{run}") } else { out.extend(std::iter::repeat_n(c, run)) }
+        if run > 9 {
+            out.push(c);
+            out.extend(["×", &run.to_string()]);
+        } else {
+            out.extend(std::iter::repeat_n(c, run));
+        }
     }
     out
 }

@@ -403,8 +403,7 @@ pub(super) fn list(state: &State, call: &Call<'_>) -> Result<Value, Refusal> {
 
 /// A message as the interface shows it to an application.
 pub(crate) fn shown(state: &State, message: &Message, app: &str) -> Value {
-    let author =
-        state.users.get(&message.author).map_or_else(|| json!({"id": message.author}), User::json);
+    let author = state.users.get(&message.author).map_or_else(|| json!({"id": message.author}), User::json);
     let users: Vec<Value> =
         message.mentions.iter().filter_map(|id| state.users.get(id)).map(User::json).collect();
     let own = message.app.as_deref() == Some(app);

@@ -174,7 +174,8 @@ impl State {
             .identifies
             .get(app)
             .map_or(0, |all| all.iter().filter(|(at, _)| now_ms - at < DAY_MS).count());
-        let first = self.gateway.identifies.get(app).and_then(|all| all.front()).map_or(now_ms, |(at, _)| *at);
+        let first =
+            self.gateway.identifies.get(app).and_then(|all| all.front()).map_or(now_ms, |(at, _)| *at);
         (
             IDENTIFIES.saturating_sub(u32::try_from(used).unwrap_or(IDENTIFIES)),
             (first + DAY_MS - now_ms).max(0),
