@@ -128,12 +128,12 @@ async fn discord_case_68_a_new_session_posts_nothing_twice() {
     story.discord.gateway(Some(APP), &Order::Invalid { resumable: false });
     // One session may be begun in five seconds.
     story.advance(Duration::from_secs(6));
-    let two = || {
+    let again = || {
         let all = story.discord.connections();
-        let begun = all.iter().filter(|one| one.session.is_some() && !one.resumed).count();
-        begun >= 2 && all.iter().any(|one| one.closed_ms.is_none() && one.session.is_some())
+        all.len() == 2
+            && all.iter().any(|one| one.closed_ms.is_none() && one.session.is_some() && !one.resumed)
     };
-    story.until("a second session", two).await;
+    story.until("a new session on a new connection", again).await;
     story.tick().await;
     assert_eq!(story.discord.cards(RELEASES).len(), 1);
     approves(&story, &card).await;
