@@ -1,7 +1,7 @@
 //! What a control of ours is marked with: `c1.<token>.<verb>` (at most 100 characters).
 //!
 //! Invariant: the token is opaque and everything it stands for is in the database; the verb only says what to
-//! do first, and decides nothing. What was not written by [`write`] is read as no control of ours, whatever it
+//! do first, and decides nothing. What was not written by [`write()`] is read as no control of ours, whatever it
 //! is: another version, cut, altered.
 
 use crate::domain::card::Control;

@@ -223,7 +223,9 @@ async fn play(bench: &Bench, steps: &[Step]) -> Result<(), TestCaseError> {
             Step::Retry { which, delay, counted } => {
                 let Some(job) = held.get(which).cloned() else { continue };
                 let expected = model.owned(&job).map(|row| {
-                    (row.held, row.until, row.again, row.available) = (false, 0, false, at(delay).0);
+                    // Wanted again while it was put off, not tried: at once.
+                    let due = if row.again && !counted { at(delay).0.min(now.0) } else { at(delay).0 };
+                    (row.held, row.until, row.again, row.available) = (false, 0, false, due);
                     row.attempts = if counted { row.attempts } else { (row.attempts - 1).max(0) };
                 });
                 let at = at(delay);
