@@ -12,6 +12,7 @@ use crate::domain::ids::{ChatUser, Platform};
 use crate::domain::policy::{Standing, Unfit};
 use crate::store::clicks::Click;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -35,7 +36,8 @@ pub(super) fn kept(said: &Profile) -> Option<String> {
 
 /// Reads it back; `None` when another version wrote it.
 pub(super) fn read(kept: &str, platform: Platform, user: &str) -> Option<Profile> {
-    let Kept { unfit, groups } = serde_json::from_str(kept).ok()?;
+    let kept: Map<String, Value> = serde_json::from_str(kept).ok()?;
+    let Kept { unfit, groups } = serde_json::from_value(Value::Object(kept)).ok()?;
     Some(Profile {
         key: Some(ChatUser { platform, realm: String::new(), user: user.to_owned() }),
         standing: unfit.map_or(Standing::Member, Standing::Unfit),

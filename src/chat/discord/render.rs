@@ -286,15 +286,14 @@ impl Pen<'_> {
             (Some(server), Some(tool)) => form.title == format!("{server} / {tool}"),
             _ => false,
         };
-        let fact = |label: &str, value: &str| Fact {
-            label: short(
-                &line(&self.templates.render(&FieldName { label: line(label) })),
-                LABEL,
-                Place::Markdown,
-            ),
-            own: None,
-            value: if is_blank(value) { "—".into() } else { visible(value) },
-            code: label == "command" || value.contains('\n'),
+        let fact = |label: &str, value: &str| {
+            let name = line(&self.templates.render(&FieldName { label: line(label) }));
+            Fact {
+                label: if is_blank(&name) { "—".into() } else { short(&name, LABEL, Place::Markdown) },
+                own: None,
+                value: if is_blank(value) { "—".into() } else { visible(value) },
+                code: label == "command" || value.contains('\n'),
+            }
         };
         let mut facts = vec![];
         if !repeats && !is_blank(&form.title) {

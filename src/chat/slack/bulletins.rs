@@ -144,7 +144,7 @@ mod tests {
         });
         insta::assert_snapshot!(said.join("\n"), @r"
         Alert: A place takes no cards (acme)
-        Alert: Slack refuses our credentials (acme)
+        Alert: A chat refuses our credentials (acme)
         Alert: A channel's name means another channel now (acme)
         Alert: A request is shown nowhere
         Alert: Cards cannot be brought up to date (acme)
